@@ -1,0 +1,103 @@
+#include "kernels/gemm.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/parallel.h"
+
+namespace fovea::kernels {
+namespace {
+
+// One product on the calling thread. Outside a parallel region oneDNN would start threads of its own.
+void gemm_serial(const Gemm& g) {
+  thread_local const bool single = (omp_set_num_threads(1), true);
+  (void)single;
+  const dnnl_status_t status =
+      dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a,
+                 std::max<int64_t>(g.lda, 1), g.b, std::max<int64_t>(g.ldb, 1), g.beta, g.c, std::max<int64_t>(g.ldc, 1));
+  FOVEA_ASSERT(status == dnnl_success);
+}
+
+void scale_rows(const Gemm& g) {
+  for (int64_t i = 0; i < g.m; ++i)
+    for (int64_t j = 0; j < g.n; ++j) {
+      float& c = g.c[i * g.ldc + j];
+      c = g.beta == 0 ? 0 : c * g.beta;
+    }
+}
+
+// The block [i0, i1) x [j0, j1) of the product.
+Gemm block_of(const Gemm& g, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  Gemm block = g;
+  block.m = i1 - i0;
+  block.n = j1 - j0;
+  block.a += g.transpose_a ? i0 : i0 * g.lda;
+  block.b += g.transpose_b ? j0 * g.ldb : j0;
+  block.c += i0 * g.ldc + j0;
+  return block;
+}
+
+struct Cut {
+  int64_t rows, columns;
+};
+
+// Block shape by problem shape. Large blocks keep oneDNN's packing cheap; at least a few of them keep cores busy.
+Cut choose_cut(const Gemm& g) {
+  constexpr int64_t kSmall = int64_t{1} << 18;  // multiply-adds below which a second thread costs more than it gives
+  if (g.m * g.n * g.k <= kSmall) return {g.m, g.n};
+  const auto halves = [](int64_t size, int64_t unit, int64_t most) {
+    const int64_t pieces = std::max<int64_t>(2, (size + most - 1) / most);
+    const int64_t piece = (size + pieces - 1) / pieces;
+    return std::min(size, (piece + unit - 1) / unit * unit);
+  };
+  if (g.m >= g.n) return {halves(g.m, 24, 1024), std::min<int64_t>(g.n, 2048)};
+  return {std::min<int64_t>(g.m, 2048), halves(g.n, 48, 1024)};
+}
+
+}  // namespace
+
+void gemm(const Gemm& g) { gemm_batched(g, 1, 0, 0, 0); }
+
+void gemm_batched(const Gemm& first, int64_t count, int64_t stride_a, int64_t stride_b, int64_t stride_c) {
+  if (first.m == 0 || first.n == 0 || count == 0) return;
+  const Cut cut = choose_cut(first);
+  const int64_t row_blocks = (first.m + cut.rows - 1) / cut.rows;
+  const int64_t column_blocks = (first.n + cut.columns - 1) / cut.columns;
+  const int64_t blocks = row_blocks * column_blocks;
+  const auto run = [&](int64_t job) {
+    const int64_t item = job / blocks, block = job % blocks;
+    const int64_t i0 = block / column_blocks * cut.rows, j0 = block % column_blocks * cut.columns;
+    Gemm g = first;
+    g.a += item * stride_a;
+    g.b += item * stride_b;
+    g.c += item * stride_c;
+    g = block_of(g, i0, std::min(first.m, i0 + cut.rows), j0, std::min(first.n, j0 + cut.columns));
+    if (g.k == 0) {
+      scale_rows(g);
+    } else {
+      gemm_serial(g);
+    }
+  };
+  // Small products of a large batch share a chunk: about 2^18 multiply-adds make one worth handing out.
+  const int64_t work = std::max<int64_t>(1, std::min(first.m, cut.rows) * std::min(first.n, cut.columns) * first.k);
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / work);
+  parallel_for(count * blocks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) run(job);
+  });
+}
+
+const char* gemm_library_version() {
+  static char text[32];
+  static const int written = [] {
+    const dnnl_version_t* v = dnnl_version();
+    return std::snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);
+  }();
+  (void)written;
+  return text;
+}
+
+}  // namespace fovea::kernels
