@@ -1,0 +1,30 @@
+// The random draws of sampled selections (hard, Gumbel): functions of (seed; b, h, i, j) alone, so that
+// tiles, threads and direction cannot change them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/rng.h"
+
+namespace fovea::kernels {
+
+// 32 random bits for query i and key j of (batch b, head h). Four neighbouring keys share one Philox call.
+inline uint32_t attention_bits(uint64_t seed, int64_t b, int64_t h, int64_t i, int64_t j) {
+  const uint64_t row = static_cast<uint64_t>(i) << 32 | static_cast<uint32_t>(j / 4);
+  const uint64_t head = static_cast<uint64_t>(b) << 32 | static_cast<uint32_t>(h);
+  return philox(seed, row, head)[j % 4];
+}
+
+// Standard Gumbel noise, -log(-log(u)), u = (the 23 high bits + 0.5) / 2^23: exact in float and never 0 or 1.
+// argmax_j(score + noise) is one draw from softmax(score).
+inline float gumbel_from_bits(uint32_t bits) {
+  const float u = (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f;
+  return -std::log(-std::log(u));
+}
+
+inline float attention_gumbel(uint64_t seed, int64_t b, int64_t h, int64_t i, int64_t j) {
+  return gumbel_from_bits(attention_bits(seed, b, h, i, j));
+}
+
+}  // namespace fovea::kernels
