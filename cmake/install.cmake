@@ -1,1 +1,1 @@
-install(TARGETS fovea_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Filled in with the package files; the program itself is installed by CMakeLists.txt.

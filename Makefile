@@ -1,0 +1,57 @@
+# Each target sets up by itself what it needs: packages, configuration, build.
+.DEFAULT_GOAL := help
+.PHONY: help demo test build lint format asan tsan fuzz bench clean
+
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: build ## train the built-in example in demo/ and show what it learnt; run again to resume
+	build/release/fovea demo --out demo
+
+test: packages ## build and run every test
+	@scripts/configure release
+	@echo "fovea: building the tests in build/release"
+	@cmake --build build/release -j $(JOBS)
+	@ctest --test-dir build/release --output-on-failure -j $(JOBS)
+
+build: packages ## build the program: build/release/fovea
+	@scripts/configure release
+	@cmake --build build/release -j $(JOBS) --target fovea_cli
+
+lint: packages ## check layout (clang-format) and a short list of mistakes (clang-tidy)
+	@scripts/packages scripts/packages-lint.txt
+	@scripts/configure release
+	@scripts/lint build/release $(JOBS)
+
+format: ## lay out all sources with clang-format
+	@scripts/packages scripts/packages-lint.txt
+	@scripts/sources | xargs clang-format-14 -i
+
+asan: packages ## run the quick tests under the address and undefined-behaviour sanitizers
+	@scripts/configure asan
+	@cmake --build build/asan -j $(JOBS)
+	@ctest --test-dir build/asan --output-on-failure -j $(JOBS) -LE 'slow|install'
+
+tsan: packages ## run the quick tests under the thread sanitizer
+	@scripts/configure tsan
+	@cmake --build build/tsan -j $(JOBS)
+	@scripts/fixed-addresses ctest --test-dir build/tsan --output-on-failure -j $(JOBS) -LE 'slow|install'
+
+fuzz: packages ## fuzz every parser for FUZZ_SECONDS (60) each
+	@scripts/packages scripts/packages-fuzz.txt
+	@scripts/configure fuzz
+	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(JOBS)
+
+bench: build ## measure Fovea and PyTorch in one run and write docs/benchmarks.md
+	@scripts/packages scripts/packages-bench.txt
+	@bench/run
+
+clean: ## remove everything that was built
+	rm -rf build
+
+.PHONY: packages
+packages:
+	@scripts/packages scripts/packages.txt
