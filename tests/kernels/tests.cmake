@@ -1,0 +1,1 @@
+fovea_test(kernels/vector_math_test unit per_isa)
