@@ -44,11 +44,16 @@ Level choose_level() {
 
 std::string_view level_name(Level level) {
   switch (level) {
-    case Level::scalar: return "scalar";
-    case Level::sse4: return "sse4";
-    case Level::avx2: return "avx2";
-    case Level::avx512: return "avx512";
-    case Level::neon: return "neon";
+    case Level::scalar:
+      return "scalar";
+    case Level::sse4:
+      return "sse4";
+    case Level::avx2:
+      return "avx2";
+    case Level::avx512:
+      return "avx512";
+    case Level::neon:
+      return "neon";
   }
   return "?";
 }

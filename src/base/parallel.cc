@@ -18,7 +18,9 @@ std::atomic<int> g_threads{0};
 thread_local bool t_inside = false;
 thread_local int t_index = 0;
 
-int default_threads() { return std::max(1, omp_get_num_procs()); }
+int default_threads() {
+  return std::max(1, omp_get_num_procs());
+}
 
 // Takes chunks until none is left; keeps the first exception.
 class Job {
@@ -62,7 +64,9 @@ int num_threads() {
   return count > 0 ? count : default_threads();
 }
 
-int thread_index() { return t_index; }
+int thread_index() {
+  return t_index;
+}
 
 void parallel_chunks(int64_t chunks, FunctionRef<void(int64_t)> body) {
   const int threads = static_cast<int>(std::min<int64_t>(num_threads(), chunks));

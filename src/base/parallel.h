@@ -21,9 +21,10 @@ template <class Result, class... Args>
 class FunctionRef<Result(Args...)> {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): meant to be passed a lambda
-      : object_(const_cast<void*>(static_cast<const void*>(&f))), call_([](void* object, Args... args) -> Result {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+      FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): meant to be passed a lambda
+      : object_(const_cast<void*>(static_cast<const void*>(&f))),
+        call_([](void* object, Args... args) -> Result {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
         }) {}
   Result operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
@@ -33,14 +34,16 @@ class FunctionRef<Result(Args...)> {
   Result (*call_)(void*, Args...);
 };
 
-// Runs body(chunk) for every chunk in [0, chunks), on up to num_threads() threads, chunks handed out in order.
-// An exception thrown by a chunk is rethrown here after all have ended. Inside a parallel_for it runs serially.
+// Runs body(chunk) for every chunk in [0, chunks), on up to num_threads() threads, chunks handed out in
+// order. An exception thrown by a chunk is rethrown here after all have ended. Inside a parallel_for it runs
+// serially.
 void parallel_chunks(int64_t chunks, FunctionRef<void(int64_t chunk)> body);
 
 // Runs body(begin, end) over [0, count) cut into pieces of `grain` (the last one shorter).
 void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
 
-// The running thread's number inside parallel_chunks, in [0, num_threads()): for scratch memory, never for results.
+// The running thread's number inside parallel_chunks, in [0, num_threads()): for scratch memory, never for
+// results.
 int thread_index();
 
 }  // namespace fovea

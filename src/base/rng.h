@@ -1,5 +1,5 @@
-// Random numbers by counter (Philox 4x32-10): a draw is a function of key and counter, so it does not depend on
-// threads, tiles or the order of calls, and a generator's whole state is two numbers.
+// Random numbers by counter (Philox 4x32-10): a draw is a function of key and counter, so it does not depend
+// on threads, tiles or the order of calls, and a generator's whole state is two numbers.
 #pragma once
 
 #include <array>
@@ -27,7 +27,9 @@ inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64
 }
 
 // Uniform in [0, 1) with 24 random bits.
-inline float uniform_from_bits(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+inline float uniform_from_bits(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
 
 // A stream of draws. Copy it to fork the same future; split() for an independent one.
 class Rng {

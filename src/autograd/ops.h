@@ -1,0 +1,5 @@
+// Every op that has a gradient.
+#pragma once
+
+#include "autograd/ops_linear.h"  // IWYU pragma: export
+#include "autograd/ops_shape.h"   // IWYU pragma: export

@@ -1,0 +1,241 @@
+#include "autograd/ops_linear.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/parallel.h"
+#include "kernels/gemm.h"
+
+namespace fovea {
+namespace {
+
+// A [batch..., rows, columns] operand as gemm reads it: in place where one of the last two strides is 1.
+struct Matrix {
+  Tensor tensor;
+  bool transposed = false;  // stored with the last two dimensions swapped
+  int64_t ld = 0;
+  int64_t rows = 0, columns = 0;
+  int64_t batch = 1, batch_stride = 0;
+};
+
+// True when the leading dimensions advance evenly, as one batch.
+bool even_batches(const Tensor& t) {
+  for (int i = 0; i + 3 < t.rank(); ++i)
+    if (t.size(i) != 1 && t.stride(i) != t.stride(i + 1) * t.size(i + 1)) return false;
+  return true;
+}
+
+Matrix as_matrix(const Tensor& t) {
+  Matrix m{.tensor = t, .rows = t.size(-2), .columns = t.size(-1)};
+  const bool row_major = t.stride(-1) == 1 && t.stride(-2) >= std::max<int64_t>(1, m.columns);
+  const bool column_major = t.stride(-2) == 1 && t.stride(-1) >= std::max<int64_t>(1, m.rows);
+  if (!even_batches(t) || !(row_major || column_major)) {
+    m.tensor = t.clone();
+    m.ld = m.columns;
+  } else {
+    m.transposed = !row_major;
+    m.ld = row_major ? t.stride(-2) : t.stride(-1);
+  }
+  if (t.rank() > 2) {
+    m.batch = t.shape().count(0, t.rank() - 2);
+    m.batch_stride = m.tensor.stride(-3);
+  }
+  return m;
+}
+
+// alpha * op(a) * op(b), batched; `flatten` sums over the batch into one matrix (the gradient of a shared
+// operand).
+struct Product {
+  const Tensor& a;
+  bool transpose_a;
+  const Tensor& b;
+  bool transpose_b;
+  float alpha;
+};
+
+Tensor multiply(const Product& p, const Shape& shape) {
+  const Matrix a = as_matrix(p.a), b = as_matrix(p.b);
+  Tensor c(shape);
+  const int64_t m = p.transpose_a ? a.columns : a.rows, k = p.transpose_a ? a.rows : a.columns;
+  const int64_t n = p.transpose_b ? b.rows : b.columns;
+  kernels::Gemm g{.transpose_a = p.transpose_a != a.transposed,
+                  .transpose_b = p.transpose_b != b.transposed,
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .alpha = p.alpha,
+                  .a = a.tensor.data(),
+                  .lda = a.ld,
+                  .b = b.tensor.data(),
+                  .ldb = b.ld,
+                  .c = c.data(),
+                  .ldc = n};
+  // Rows of a batch that share b are one tall matrix.
+  if (b.batch == 1 && !g.transpose_a && a.batch > 1 && a.batch_stride == m * a.ld) {
+    g.m = m * a.batch;
+    kernels::gemm(g);
+  } else {
+    kernels::gemm_batched(g, std::max(a.batch, b.batch), a.batch > 1 ? a.batch_stride : 0,
+                          b.batch > 1 ? b.batch_stride : 0, m * n);
+  }
+  return c;
+}
+
+// The gradient of a matrix that a whole batch shared: the products summed over the batch, in batch order.
+Tensor multiply_and_sum(const Product& p, const Shape& shape) {
+  const Matrix a = as_matrix(p.a), b = as_matrix(p.b);
+  Tensor c = Tensor::zeros(shape);
+  kernels::Gemm g{.transpose_a = p.transpose_a != a.transposed,
+                  .transpose_b = p.transpose_b != b.transposed,
+                  .m = shape[-2],
+                  .n = shape[-1],
+                  .k = p.transpose_a ? a.rows : a.columns,
+                  .alpha = p.alpha,
+                  .a = a.tensor.data(),
+                  .lda = a.ld,
+                  .b = b.tensor.data(),
+                  .ldb = b.ld,
+                  .c = c.data(),
+                  .ldc = shape[-1]};
+  const int64_t batch = std::max(a.batch, b.batch);
+  // Both contiguous along the summed dimension: the batch is only a longer k.
+  if (g.transpose_a && !g.transpose_b && a.batch_stride == g.k * a.ld && b.batch_stride == g.k * b.ld) {
+    g.k *= batch;
+    kernels::gemm(g);
+    return c;
+  }
+  g.beta = 1;
+  for (int64_t i = 0; i < batch; ++i) {
+    kernels::gemm(g);
+    g.a += a.batch_stride;
+    g.b += b.batch_stride;
+  }
+  return c;
+}
+
+Tensor gradient(const Product& p, const Shape& shape) {
+  const bool summed = shape.rank() == 2 && std::max(p.a.rank(), p.b.rank()) > 2;
+  return summed ? multiply_and_sum(p, shape) : multiply(p, shape);
+}
+
+constexpr double kSqrt2OverPi = 0.7978845608028654;
+
+float activate(Activation activation, float x) {
+  switch (activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return std::max(x, 0.0f);
+    case Activation::gelu:
+      return static_cast<float>(0.5 * x * (1 + std::erf(x * M_SQRT1_2)));
+    case Activation::gelu_tanh:
+      return static_cast<float>(0.5 * x * (1 + std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x))));
+  }
+  return x;
+}
+
+float activation_slope(Activation activation, float x) {
+  switch (activation) {
+    case Activation::none:
+      return 1;
+    case Activation::relu:
+      return x > 0 ? 1.0f : 0.0f;
+    case Activation::gelu:
+      return static_cast<float>(0.5 * (1 + std::erf(x * M_SQRT1_2)) +
+                                x * std::exp(-0.5 * x * x) * 0.3989422804014327);
+    case Activation::gelu_tanh: {
+      const double t = std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x));
+      return static_cast<float>(0.5 * (1 + t) +
+                                0.5 * x * (1 - t * t) * kSqrt2OverPi * (1 + 3 * 0.044715 * x * x));
+    }
+  }
+  return 1;
+}
+
+// Sums of the columns of a [rows, n] matrix, rows in order.
+Tensor column_sums(const Tensor& matrix, int64_t n) {
+  Tensor sums = Tensor::zeros({n});
+  const int64_t rows = n == 0 ? 0 : matrix.count() / n;
+  parallel_for(n, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = begin; j < end; ++j) sums.data()[j] += matrix.data()[i * n + j];
+  });
+  return sums;
+}
+
+}  // namespace
+
+Var matmul(const Var& a, const Var& b, const MatmulOptions& options) {
+  const bool ta = options.transpose_a, tb = options.transpose_b;
+  const float scale = options.scale;
+  require(a.rank() >= 2 && b.rank() >= 2, "matmul: got shapes ", a.shape(), " and ", b.shape(),
+          ", wanted at least two dimensions each");
+  const int64_t k = a.size(ta ? -2 : -1), k_b = b.size(tb ? -1 : -2);
+  require(k == k_b, "matmul: the inner sizes of ", a.shape(), ta ? " (transposed)" : "", " and ", b.shape(),
+          tb ? " (transposed)" : "", " differ: ", k, " and ", k_b);
+  const Var& leading = a.rank() > 2 ? a : b;
+  if (a.rank() > 2 && b.rank() > 2) {
+    bool same = a.rank() == b.rank();
+    for (int i = 0; same && i + 2 < a.rank(); ++i) same = a.size(i) == b.size(i);
+    require(same, "matmul: the leading sizes of ", a.shape(), " and ", b.shape(), " differ");
+  }
+  Shape shape = leading.shape();
+  shape.set(-2, a.size(ta ? -1 : -2));
+  shape.set(-1, b.size(tb ? -2 : -1));
+  return record(multiply({a.value(), ta, b.value(), tb, scale}, shape), {a, b}, [=](const Tensor& grad) {
+    if (a.requires_grad()) {
+      a.add_grad(ta ? gradient({b.value(), tb, grad, true, scale}, a.shape())
+                    : gradient({grad, false, b.value(), !tb, scale}, a.shape()));
+    }
+    if (b.requires_grad()) {
+      b.add_grad(tb ? gradient({grad, true, a.value(), ta, scale}, b.shape())
+                    : gradient({a.value(), !ta, grad, false, scale}, b.shape()));
+    }
+  });
+}
+
+Var linear(const Var& x, const Var& weight, const Var& bias, Activation activation) {
+  require(weight.rank() == 2, "linear: got a weight of shape ", weight.shape(), ", wanted [out, in]");
+  const int64_t in = weight.size(1), out = weight.size(0);
+  require(x.rank() >= 1 && x.size(-1) == in, "linear: got input of shape ", x.shape(),
+          " for a weight of shape ", weight.shape(), ", wanted [..., ", in, "]");
+  require(!bias.defined() || bias.shape() == Shape{out}, "linear: got a bias of shape ",
+          bias.defined() ? bias.shape() : Shape{}, ", wanted [", out, "]");
+  Shape shape = x.shape();
+  shape.set(-1, out);
+  const int64_t rows = shape.count(0, shape.rank() - 1);
+  const Tensor flat = x.value().reshape({rows, in});
+  Tensor before = multiply({flat, false, weight.value(), true, 1}, {rows, out});
+  if (bias.defined()) {
+    const float* b = bias.value().data();
+    parallel_for(rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, out)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i)
+                     for (int64_t j = 0; j < out; ++j) before.data()[i * out + j] += b[j];
+                 });
+  }
+  Tensor y = before;
+  if (activation != Activation::none) {
+    y = Tensor(before.shape());
+    parallel_for(y.count(), 16384, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) y.data()[i] = activate(activation, before.data()[i]);
+    });
+  }
+  return record(y.reshape(shape), {x, weight, bias}, [=](const Tensor& grad) {
+    Tensor d = grad.reshape({rows, out});
+    if (activation != Activation::none) {
+      Tensor scaled(d.shape());
+      parallel_for(d.count(), 16384, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          scaled.data()[i] = d.data()[i] * activation_slope(activation, before.data()[i]);
+      });
+      d = scaled;
+    }
+    if (x.requires_grad())
+      x.add_grad(multiply({d, false, weight.value(), false, 1}, {rows, in}).reshape(x.shape()));
+    if (weight.requires_grad()) weight.add_grad(multiply({d, true, flat, false, 1}, {out, in}));
+    if (bias.requires_grad()) bias.add_grad(column_sums(d, out));
+  });
+}
+
+}  // namespace fovea

@@ -1,0 +1,23 @@
+// Matrix products with gradients.
+#pragma once
+
+#include "autograd/var.h"
+
+namespace fovea {
+
+struct MatmulOptions {
+  bool transpose_a = false;  // a is [..., k, m]
+  bool transpose_b = false;  // b is [..., n, k]
+  float scale = 1;           // the product is multiplied by this
+};
+
+// a: [..., m, k], b: [..., k, n] -> [..., m, n]. Leading dimensions agree, or one side has none and is
+// shared.
+Var matmul(const Var& a, const Var& b, const MatmulOptions& options = {});
+
+enum class Activation { none, relu, gelu, gelu_tanh };
+
+// x: [..., in], weight: [out, in], bias: [out] or undefined -> activation(x weight^T + bias): [..., out].
+Var linear(const Var& x, const Var& weight, const Var& bias = {}, Activation activation = Activation::none);
+
+}  // namespace fovea

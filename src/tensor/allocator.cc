@@ -1,0 +1,118 @@
+#include "tensor/allocator.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/error.h"
+#include "base/shape.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+// Sizes are rounded up to eight steps per power of two: at most an eighth is wasted, and sizes meet again.
+int64_t rounded_size(int64_t bytes) {
+  if (bytes <= 256) return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const int64_t step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes - 1))) / 8;
+  const int64_t unit = std::max(step, kAlignment);
+  return (bytes + unit - 1) / unit * unit;
+}
+
+void* take_from_system(int64_t bytes) {
+  const bool huge = bytes >= kHugePage;
+  const int64_t alignment = huge ? kHugePage : kAlignment;
+  const int64_t whole = (bytes + alignment - 1) / alignment * alignment;
+  void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(whole));
+  if (block != nullptr && huge) madvise(block, static_cast<size_t>(whole), MADV_HUGEPAGE);
+  return block;
+}
+
+class Cache {
+ public:
+  void* allocate(int64_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      use_.live_bytes += bytes;
+      use_.peak_bytes = std::max(use_.peak_bytes, use_.live_bytes);
+      std::vector<void*>& free = free_[bytes];
+      if (!free.empty()) {
+        void* block = free.back();
+        free.pop_back();
+        use_.cached_bytes -= bytes;
+        return block;
+      }
+    }
+    void* block = take_from_system(bytes);
+    if (block == nullptr) {
+      trim();
+      block = take_from_system(bytes);
+    }
+    if (block == nullptr) {
+      const std::lock_guard lock(mutex_);
+      use_.live_bytes -= bytes;
+      fail("out of memory: ", bytes, " bytes more were wanted with ", use_.live_bytes,
+           " in use; try smaller batches");
+    }
+    return block;
+  }
+  void release(void* block, int64_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    use_.live_bytes -= bytes;
+    use_.cached_bytes += bytes;
+    free_[bytes].push_back(block);
+  }
+  void trim() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [bytes, blocks] : free_)
+      for (void* block : blocks) std::free(block);
+    free_.clear();
+    use_.cached_bytes = 0;
+  }
+  MemoryUse use() {
+    const std::lock_guard lock(mutex_);
+    return use_;
+  }
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    use_.peak_bytes = use_.live_bytes;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int64_t, std::vector<void*>> free_;
+  MemoryUse use_;
+};
+
+// Never destroyed: tensors with static lifetime may be released after everything else.
+Cache& cache() {
+  static Cache* const instance = new Cache;
+  return *instance;
+}
+
+}  // namespace
+
+std::shared_ptr<float[]> allocate_floats(int64_t count) {
+  const int64_t bytes = rounded_size(std::max<int64_t>(1, checked_product(count, sizeof(float))));
+  auto* block = static_cast<float*>(cache().allocate(bytes));
+  return std::shared_ptr<float[]>(block, [bytes](float* p) { cache().release(p, bytes); });
+}
+
+MemoryUse memory_use() {
+  return cache().use();
+}
+void reset_peak_memory() {
+  cache().reset_peak();
+}
+void trim_memory() {
+  cache().trim();
+}
+
+}  // namespace fovea

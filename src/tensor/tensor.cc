@@ -1,0 +1,213 @@
+#include "tensor/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/parallel.h"
+#include "tensor/allocator.h"
+
+namespace fovea {
+namespace {
+
+// Copies a strided view into a strided view of the same shape: walks all but the last dimension as an
+// odometer.
+void copy_strided(const Tensor& from, const Tensor& to) {
+  const Shape& shape = from.shape();
+  const int rank = shape.rank();
+  if (from.count() == 0) return;
+  if (rank == 0) {
+    *to.data() = *from.data();
+    return;
+  }
+  const int64_t inner = shape[rank - 1], outer = from.count() / inner;
+  const int64_t from_step = from.stride(rank - 1), to_step = to.stride(rank - 1);
+  parallel_for(outer, std::max<int64_t>(1, 16384 / inner), [&](int64_t begin, int64_t end) {
+    std::array<int64_t, Shape::kMaxRank> index{};
+    int64_t from_offset = 0, to_offset = 0, rest = begin;
+    for (int i = rank - 2; i >= 0; --i) {
+      index[i] = rest % shape[i];
+      rest /= shape[i];
+      from_offset += index[i] * from.stride(i);
+      to_offset += index[i] * to.stride(i);
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      const float* source = from.data() + from_offset;
+      float* target = to.data() + to_offset;
+      if (from_step == 1 && to_step == 1) {
+        std::memcpy(target, source, static_cast<size_t>(inner) * sizeof(float));
+      } else {
+        for (int64_t j = 0; j < inner; ++j) target[j * to_step] = source[j * from_step];
+      }
+      for (int i = rank - 2; i >= 0; --i) {
+        from_offset += from.stride(i);
+        to_offset += to.stride(i);
+        if (++index[i] < shape[i]) break;
+        from_offset -= index[i] * from.stride(i);
+        to_offset -= index[i] * to.stride(i);
+        index[i] = 0;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+Tensor::Tensor(const Shape& shape)
+    : storage_(allocate_floats(shape.count())), shape_(shape), count_(shape.count()) {
+  data_ = storage_.get();
+  int64_t stride = 1;
+  for (int i = shape_.rank() - 1; i >= 0; --i) {
+    strides_[i] = stride;
+    stride *= std::max<int64_t>(1, shape_[i]);
+  }
+}
+
+Tensor Tensor::full(const Shape& shape, float value) {
+  Tensor result(shape);
+  result.fill(value);
+  return result;
+}
+
+Tensor Tensor::from(std::span<const float> values, const Shape& shape) {
+  require(static_cast<int64_t>(values.size()) == shape.count(), "got ", values.size(), " values for shape ",
+          shape, ", wanted ", shape.count());
+  Tensor result(shape);
+  std::copy(values.begin(), values.end(), result.data_);
+  return result;
+}
+
+Tensor Tensor::wrap(std::shared_ptr<float[]> owner, float* data, const Shape& shape) {
+  Tensor result;
+  result.storage_ = std::move(owner);
+  result.data_ = data;
+  result.shape_ = shape;
+  result.count_ = shape.count();
+  int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    result.strides_[i] = stride;
+    stride *= std::max<int64_t>(1, shape[i]);
+  }
+  return result;
+}
+
+void Tensor::find_contiguous() {
+  int64_t wanted = 1;
+  contiguous_ = true;
+  for (int i = shape_.rank() - 1; i >= 0; --i) {
+    if (shape_[i] == 0) {
+      contiguous_ = true;
+      return;
+    }
+    if (shape_[i] != 1 && strides_[i] != wanted) contiguous_ = false;
+    wanted *= shape_[i];
+  }
+}
+
+std::span<float> Tensor::span() const {
+  FOVEA_ASSERT(contiguous_);
+  return {data_, static_cast<size_t>(count_)};
+}
+
+float Tensor::item() const {
+  require(count_ == 1, "item() of a tensor of shape ", shape_, ", wanted one element");
+  return *data_;
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  require(shape.count() == count_, "cannot see shape ", shape_, " as ", shape, ": ", count_,
+          " elements against ", shape.count());
+  if (!contiguous_) return clone().reshape(shape);
+  return wrap(storage_, data_, shape);
+}
+
+Tensor Tensor::reshape(std::initializer_list<int64_t> sizes) const {
+  return reshape(resolve_shape(sizes, count_));
+}
+
+Tensor Tensor::transpose(int a, int b) const {
+  Tensor view = *this;
+  a = shape_.axis(a);
+  b = shape_.axis(b);
+  std::swap(view.strides_[a], view.strides_[b]);
+  view.shape_.set(a, shape_[b]);
+  view.shape_.set(b, shape_[a]);
+  view.find_contiguous();
+  return view;
+}
+
+Tensor Tensor::permute(std::span<const int> axes) const {
+  require(static_cast<int>(axes.size()) == rank(), "permute: got ", axes.size(), " axes for shape ", shape_);
+  Tensor view = *this;
+  unsigned seen = 0;
+  for (int i = 0; i < rank(); ++i) {
+    const int from = shape_.axis(axes[i]);
+    require((seen >> from & 1u) == 0, "permute: axis ", from, " is named twice");
+    seen |= 1u << from;
+    view.shape_.set(i, shape_[from]);
+    view.strides_[i] = strides_[from];
+  }
+  view.find_contiguous();
+  return view;
+}
+
+Tensor Tensor::narrow(int axis, int64_t begin, int64_t count) const {
+  axis = shape_.axis(axis);
+  require(begin >= 0 && count >= 0 && begin + count <= shape_[axis], "elements ", begin, " to ",
+          begin + count, " of dimension ", axis, " of shape ", shape_, ", which has ", shape_[axis]);
+  Tensor view = *this;
+  view.shape_.set(axis, count);
+  view.count_ = view.shape_.count();
+  view.data_ += begin * strides_[axis];
+  view.find_contiguous();
+  return view;
+}
+
+Tensor Tensor::clone() const {
+  Tensor copy(shape_);
+  copy.copy_from(*this);
+  return copy;
+}
+
+void Tensor::copy_from(const Tensor& source) const {
+  require(source.shape_ == shape_, "cannot copy shape ", source.shape_, " into shape ", shape_);
+  if (contiguous_ && source.contiguous_) {
+    parallel_for(count_, 1 << 18, [&](int64_t begin, int64_t end) {
+      std::memcpy(data_ + begin, source.data_ + begin, static_cast<size_t>(end - begin) * sizeof(float));
+    });
+  } else {
+    copy_strided(source, *this);
+  }
+}
+
+void Tensor::fill(float value) const {
+  FOVEA_ASSERT(contiguous_);
+  parallel_for(count_, 1 << 18,
+               [&](int64_t begin, int64_t end) { std::fill(data_ + begin, data_ + end, value); });
+}
+
+std::vector<float> Tensor::to_vector() const {
+  const Tensor dense = contiguous();
+  return {dense.data_, dense.data_ + dense.count_};
+}
+
+Shape resolve_shape(std::initializer_list<int64_t> sizes, int64_t count) {
+  int64_t known = 1, open = -1;
+  int64_t place = 0;
+  for (const int64_t size : sizes) {
+    if (size == -1) {
+      require(open < 0, "reshape: two sizes are -1, wanted at most one");
+      open = place;
+    } else {
+      known = checked_product(known, size);
+    }
+    ++place;
+  }
+  if (open < 0) return Shape(sizes);
+  require(known > 0 && count % known == 0, "reshape: ", count, " elements do not divide into rows of ",
+          known);
+  std::vector<int64_t> resolved(sizes);
+  resolved[static_cast<size_t>(open)] = count / known;
+  return Shape(std::span<const int64_t>(resolved));
+}
+
+}  // namespace fovea

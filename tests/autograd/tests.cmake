@@ -1,0 +1,1 @@
+fovea_test(autograd/var_test unit)

@@ -1,0 +1,1 @@
+fovea_test(tensor/tensor_test unit)
