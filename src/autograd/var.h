@@ -30,6 +30,8 @@ class Var {
   explicit Var(Tensor value, bool requires_grad = false);
 
   bool defined() const { return node_ != nullptr; }
+  // True when both are one variable, not merely equal.
+  bool is_same(const Var& other) const { return node_ == other.node_; }
   const Tensor& value() const;
   const Shape& shape() const { return value().shape(); }
   int rank() const { return value().rank(); }

@@ -1,0 +1,65 @@
+#include "nn/module.h"
+
+#include <algorithm>
+
+namespace fovea::nn {
+
+Var Module::add_parameter(std::string name, Tensor value) {
+  Var parameter(std::move(value), true);
+  share_parameter(std::move(name), parameter);
+  return parameter;
+}
+
+void Module::share_parameter(std::string name, const Var& value) {
+  own_.push_back({std::move(name), value});
+}
+
+void Module::add_child(std::string name, Module& child) {
+  children_.emplace_back(std::move(name), &child);
+}
+
+void Module::collect(const std::string& prefix, std::vector<NamedParameter>& all) const {
+  for (const NamedParameter& own : own_) {
+    const bool known = std::any_of(
+        all.begin(), all.end(), [&](const NamedParameter& other) { return other.value.is_same(own.value); });
+    if (!known) all.push_back({prefix + own.name, own.value});
+  }
+  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", all);
+}
+
+std::vector<NamedParameter> Module::parameters() const {
+  std::vector<NamedParameter> all;
+  collect("", all);
+  return all;
+}
+
+int64_t Module::parameter_count() const {
+  int64_t count = 0;
+  for (const NamedParameter& parameter : parameters()) count += parameter.value.count();
+  return count;
+}
+
+void Module::clear_grad() const {
+  for (const NamedParameter& parameter : parameters()) parameter.value.clear_grad();
+}
+
+void Module::set_training(bool on) {
+  training_ = on;
+  for (const auto& [name, child] : children_) child->set_training(on);
+}
+
+void load_parameters(const Module& module, const std::function<Tensor(std::string_view)>& find) {
+  const std::vector<NamedParameter> parameters = module.parameters();
+  std::vector<Tensor> values;
+  values.reserve(parameters.size());
+  for (const auto& [name, parameter] : parameters) {
+    Tensor value = find(name);
+    require(value.defined(), "weights: '", name, "' of shape ", parameter.shape(), " is missing");
+    require(value.shape() == parameter.shape(), "weights: '", name, "' has shape ", value.shape(),
+            ", wanted ", parameter.shape());
+    values.push_back(std::move(value));
+  }
+  for (size_t i = 0; i < values.size(); ++i) parameters[i].value.set_value(values[i]);
+}
+
+}  // namespace fovea::nn

@@ -1,0 +1,63 @@
+// Module: something that owns parameters, and finds them by name so that weights map to files.
+//
+// A layer registers its parameters and children in its constructor. Full names join with dots, as in PyTorch:
+// "encoder.layers.0.linear1.weight".
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autograd/var.h"
+#include "base/rng.h"
+
+namespace fovea::nn {
+
+struct NamedParameter {
+  std::string name;
+  Var value;
+};
+
+class Module {
+ public:
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // All parameters of this module and its children, in the order of registration. A parameter that two
+  // children share (tied embeddings) stands once, under its first name.
+  std::vector<NamedParameter> parameters() const;
+  int64_t parameter_count() const;
+
+  // Drops all gradients.
+  void clear_grad() const;
+
+  // Dropout acts while training; everything else ignores this. Reaches all children.
+  void set_training(bool on);
+  bool training() const { return training_; }
+
+ protected:
+  Module() = default;
+  // Registers and returns a trainable parameter.
+  Var add_parameter(std::string name, Tensor value);
+  // Registers a parameter owned elsewhere (tied weights).
+  void share_parameter(std::string name, const Var& value);
+  // Registers a child that is a member of this object (or owned by it) and lives as long.
+  void add_child(std::string name, Module& child);
+
+ private:
+  void collect(const std::string& prefix, std::vector<NamedParameter>& all) const;
+
+  std::vector<NamedParameter> own_;
+  std::vector<std::pair<std::string, Module*>> children_;
+  bool training_ = true;
+};
+
+// Copies values into the parameters of the same names; `find` returns an undefined tensor for a name it
+// lacks. Throws, naming the parameter, when one is missing or has another shape; nothing is changed then.
+void load_parameters(const Module& module, const std::function<Tensor(std::string_view name)>& find);
+
+}  // namespace fovea::nn

@@ -1,0 +1,1 @@
+fovea_test(nn/module_test unit)
