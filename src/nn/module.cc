@@ -43,11 +43,6 @@ void Module::clear_grad() const {
   for (const NamedParameter& parameter : parameters()) parameter.value.clear_grad();
 }
 
-void Module::set_training(bool on) {
-  training_ = on;
-  for (const auto& [name, child] : children_) child->set_training(on);
-}
-
 void load_parameters(const Module& module, const std::function<Tensor(std::string_view)>& find) {
   const std::vector<NamedParameter> parameters = module.parameters();
   std::vector<Tensor> values;

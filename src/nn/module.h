@@ -16,6 +16,17 @@
 
 namespace fovea::nn {
 
+// What a forward pass needs to know besides its input. Passed down by reference: layers hold parameters, no
+// mode.
+struct Context {
+  bool training = false;  // dropout acts only then
+  Rng rng{0};             // its state belongs to a checkpoint
+  // The seed of the next random op: one draw a layer and call, in the order of the calls.
+  uint64_t next_seed() { return rng.bits64(); }
+  // A layer's dropout probability in this pass.
+  float rate(float dropout) const { return training ? dropout : 0; }
+};
+
 struct NamedParameter {
   std::string name;
   Var value;
@@ -35,10 +46,6 @@ class Module {
   // Drops all gradients.
   void clear_grad() const;
 
-  // Dropout acts while training; everything else ignores this. Reaches all children.
-  void set_training(bool on);
-  bool training() const { return training_; }
-
  protected:
   Module() = default;
   // Registers and returns a trainable parameter.
@@ -53,7 +60,6 @@ class Module {
 
   std::vector<NamedParameter> own_;
   std::vector<std::pair<std::string, Module*>> children_;
-  bool training_ = true;
 };
 
 // Copies values into the parameters of the same names; `find` returns an undefined tensor for a name it

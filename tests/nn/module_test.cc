@@ -29,13 +29,6 @@ TEST(Module, NamesJoinWithDotsAndTiedWeightsStandOnce) {
   EXPECT_EQ(pair.parameter_count(), 6 + 3 + 6);
 }
 
-TEST(Module, TrainingReachesChildren) {
-  Rng rng(1);
-  Pair pair(rng);
-  pair.set_training(false);
-  EXPECT_FALSE(pair.second.training());
-}
-
 TEST(LoadParameters, RefusesMissingAndMisshapenWeightsAndChangesNothing) {
   Rng rng(1);
   const Linear layer(2, 3, rng);
