@@ -1,1 +1,2 @@
 fovea_test(kernels/vector_math_test unit per_isa)
+fovea_test(kernels/optim_test per_isa)
