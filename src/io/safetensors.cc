@@ -322,6 +322,18 @@ std::vector<float> SafetensorsView::read(const std::string& name) const {
   return values;
 }
 
+Tensor SafetensorsView::tensor(const std::string& name) const {
+  const TensorEntry& found = entry(name);
+  const Tensor values(found.shape);
+  read(found, values.span());
+  return values;
+}
+
+TensorToWrite TensorToWrite::floats(std::string name, const Tensor& tensor) {
+  FOVEA_ASSERT(tensor.is_contiguous());
+  return floats(std::move(name), tensor.shape(), tensor.span());
+}
+
 void write_safetensors(FileWriter& writer, std::vector<TensorToWrite> tensors, const Metadata& metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorToWrite& a, const TensorToWrite& b) {
     if (dtype_size(a.dtype) != dtype_size(b.dtype)) return dtype_size(a.dtype) > dtype_size(b.dtype);
@@ -344,7 +356,10 @@ void write_safetensors(FileWriter& writer, std::vector<TensorToWrite> tensors, c
                         {"data_offsets", {place, place + size}}};
     place += size;
     try {
-      entries += (entries.empty() ? "" : ",") + Json(tensor.name).dump() + ":" + entry.dump();
+      if (!entries.empty()) entries += ',';
+      entries += Json(tensor.name).dump();
+      entries += ':';
+      entries += entry.dump();
     } catch (const Json::exception&) {
       fail("the tensor name ", in_quotes(tensor.name), " is no valid UTF-8");
     }

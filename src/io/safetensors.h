@@ -17,6 +17,7 @@
 
 #include "base/shape.h"
 #include "io/file.h"
+#include "tensor/tensor.h"
 
 namespace fovea {
 
@@ -61,6 +62,7 @@ class SafetensorsView {
   // Copies a tensor as float32; throws Error when out.size() is not its element count.
   void read(const TensorEntry& entry, std::span<float> out) const;
   std::vector<float> read(const std::string& name) const;
+  Tensor tensor(const std::string& name) const;
 
  private:
   std::string where_;
@@ -93,6 +95,8 @@ struct TensorToWrite {
   static TensorToWrite floats(std::string name, Shape shape, std::span<const float> values) {
     return {std::move(name), Dtype::f32, shape, std::as_bytes(values)};
   }
+  // A contiguous tensor, whose memory must outlive the writing.
+  static TensorToWrite floats(std::string name, const Tensor& tensor);
 };
 
 // Writes the tensors sorted by size of element (largest first, for alignment), then name: the same content
