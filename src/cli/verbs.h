@@ -1,0 +1,17 @@
+// The verbs of the command line. Each stands in a file of its own: it adds its subcommand, the flags, and
+// what runs once the line is read. A verb reads flags and prints; the work is done in the rooms below.
+//
+// To add a verb: a file src/cli/<verb>.cc with add_<verb>, its declaration here, its call in main.cc.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace fovea::cli {
+
+void add_info(CLI::App& app);
+void add_bench(CLI::App& app);
+
+// The verbs under `fovea bench`.
+void add_bench_peak(CLI::App& bench);
+
+}  // namespace fovea::cli

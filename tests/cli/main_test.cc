@@ -1,0 +1,109 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+
+namespace fovea {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing_cli::Outcome;
+using testing_cli::run;
+
+// A user's mistake: one line on standard error that holds `part`, nothing on standard output, status 2.
+void expect_complaint(const Outcome& outcome, const std::string& part) {
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, StartsWith("fovea: "));
+  EXPECT_THAT(outcome.err, HasSubstr(part));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+
+TEST(CommandLine, WithoutArgumentsTeaches) {
+  const Outcome outcome = run("");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("fovea demo"));
+  EXPECT_THAT(outcome.out, HasSubstr("bench"));
+}
+
+TEST(CommandLine, VersionIsOneLine) {
+  const Outcome outcome = run("--version");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out, "fovea " FOVEA_VERSION "\n");
+}
+
+TEST(CommandLine, UnknownVerbNamesTheNearest) {
+  expect_complaint(run("inof"), "did you mean info?");
+}
+TEST(CommandLine, UnknownVerbFarFromAllPointsAtHelp) {
+  expect_complaint(run("xyzzyplugh"), "fovea --help");
+}
+TEST(CommandLine, UnknownVerbUnderBenchNamesTheNearest) {
+  expect_complaint(run("bench peek"), "did you mean peak?");
+}
+TEST(CommandLine, UnknownFlagNamesTheNearest) {
+  expect_complaint(run("info --thread 2"), "did you mean --threads?");
+}
+TEST(CommandLine, UnknownFlagWithValueNamesTheNearest) {
+  expect_complaint(run("info --treads=2"), "did you mean --threads?");
+}
+TEST(CommandLine, StrayArgumentIsAnError) {
+  expect_complaint(run("info now"), "'now'");
+}
+TEST(CommandLine, WordForANumberIsAnError) {
+  expect_complaint(run("info --threads two"), "two");
+}
+TEST(CommandLine, NegativeThreadsAreAnError) {
+  expect_complaint(run("info --threads -3"), "-3");
+}
+TEST(CommandLine, FlagGivenTwiceIsAnError) {
+  expect_complaint(run("info --threads 1 --threads 2"), "--threads");
+}
+TEST(CommandLine, BenchAloneAsksForASubcommand) {
+  expect_complaint(run("bench"), "fovea bench --help");
+}
+
+TEST(CommandLine, ReaderThatLeavesIsNoError) {
+  EXPECT_EQ(run("--help | true").err, "");
+  EXPECT_EQ(run("info --json | head -c 1").out, "{");
+}
+
+TEST(CommandLine, FullDiskIsAnError) {
+  const Outcome outcome = run("info >/dev/full");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("standard output"));
+}
+
+TEST(Info, NamesWhatIsInUse) {
+  const auto info = nlohmann::json::parse(run("info --threads 3 --json").out);
+  EXPECT_EQ(info["threads"], 3);
+  EXPECT_EQ(info["fovea"], FOVEA_VERSION);
+  for (const char* key : {"cpu", "level", "onednn", "highway", "compiler"}) EXPECT_NE(info[key], "") << key;
+  EXPECT_THAT(info["highway"].get<std::string>(), testing::MatchesRegex("[0-9]+[.][0-9]+[.][0-9]+"));
+}
+
+TEST(Info, EveryAvailableLevelCanBeForced) {
+  const auto levels = nlohmann::json::parse(run("info --json").out)["levels"];
+  for (const std::string level : levels) {
+    const auto info = nlohmann::json::parse(run("info --json", "FOVEA_ISA=" + level).out);
+    EXPECT_EQ(info["level"], level);
+  }
+}
+
+TEST(Info, ForcedLevelTheCpuLacksFailsLoudly) {
+  expect_complaint(run("info", "FOVEA_ISA=avx1024"), "FOVEA_ISA is 'avx1024'");
+}
+
+TEST(BenchPeak, GivesPositiveRates) {
+  const auto peak = nlohmann::json::parse(run("bench peak --threads 1 --json").out);
+  EXPECT_GT(peak["peak_gflops"], 0);
+  EXPECT_GT(peak["read_gbps"], 0);
+  EXPECT_GT(peak["triad_gbps"], 0);
+}
+
+}  // namespace
+}  // namespace fovea
