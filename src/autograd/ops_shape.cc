@@ -58,7 +58,7 @@ std::vector<Var> split(const Var& x, int axis, std::span<const int64_t> counts) 
   require(begin == x.size(axis), "split: the parts add up to ", begin, ", wanted ", x.size(axis));
   const std::vector<int64_t> sizes(counts.begin(), counts.end());
   return record_many(std::move(parts), {&x, 1}, [x, axis, sizes](std::span<const Tensor> grads) {
-    Tensor whole(x.shape());
+    const Tensor whole = Tensor::laid_out_like(x.value());
     int64_t place = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
       const Tensor part = whole.narrow(axis, place, sizes[i]);

@@ -116,11 +116,13 @@ void Var::add_grad(const Tensor& gradient) const {
   FOVEA_ASSERT(gradient.shape() == shape());
   Node& node = *node_;
   if (node.sparse) grad_buffer();
+  // Views pass strided gradients on as they are; whoever made a contiguous value is promised a contiguous
+  // gradient.
   if (!node.grad.defined()) {
-    node.grad = gradient.contiguous();
+    node.grad = node.value.is_contiguous() ? gradient.contiguous() : gradient;
     return;
   }
-  if (!node.grad.is_sole_owner()) node.grad = node.grad.clone();
+  if (!node.grad.is_sole_owner() || !node.grad.is_contiguous()) node.grad = node.grad.clone();
   add_into(node.grad, gradient);
 }
 
@@ -140,7 +142,7 @@ Tensor Var::grad_buffer() const {
   Node& node = *node_;
   if (!node.grad.defined()) {
     node.grad = Tensor::zeros(shape());
-  } else if (!node.grad.is_sole_owner()) {
+  } else if (!node.grad.is_sole_owner() || !node.grad.is_contiguous()) {
     node.grad = node.grad.clone();
   }
   if (node.sparse) {

@@ -75,7 +75,8 @@ class Var {
   std::shared_ptr<Node> node_;
 };
 
-// A Var with this value. `backward` gets the value's gradient and is kept only when a parent requires one.
+// A Var with this value. `backward` gets the value's gradient (contiguous, unless the value is a strided
+// view) and is kept only when a parent requires one.
 Var record(Tensor value, std::initializer_list<Var> parents,
            std::function<void(const Tensor& grad)> backward);
 

@@ -76,6 +76,20 @@ Tensor Tensor::from(std::span<const float> values, const Shape& shape) {
   return result;
 }
 
+Tensor Tensor::laid_out_like(const Tensor& pattern) {
+  std::array<int, Shape::kMaxRank> order{}, inverse{};
+  const int rank = pattern.rank();
+  for (int i = 0; i < rank; ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.begin() + rank,
+                   [&](int a, int b) { return pattern.strides_[a] > pattern.strides_[b]; });
+  Shape shape;
+  for (int i = 0; i < rank; ++i) {
+    shape.push_back(pattern.size(order[i]));
+    inverse[order[i]] = i;
+  }
+  return Tensor(shape).permute(std::span<const int>(inverse.data(), static_cast<size_t>(rank)));
+}
+
 Tensor Tensor::wrap(std::shared_ptr<float[]> owner, float* data, const Shape& shape) {
   Tensor result;
   result.storage_ = std::move(owner);

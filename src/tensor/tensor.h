@@ -27,6 +27,8 @@ class Tensor {
   static Tensor from(std::initializer_list<float> values, const Shape& shape) {
     return from(std::span(values.begin(), values.size()), shape);
   }
+  // Uninitialised, of this shape, with the axes in memory in the same order as `pattern` has them.
+  static Tensor laid_out_like(const Tensor& pattern);
   // Memory owned by someone else (a mapped file), kept alive by `owner`.
   static Tensor wrap(std::shared_ptr<float[]> owner, float* data, const Shape& shape);
 

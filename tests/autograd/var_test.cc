@@ -64,6 +64,16 @@ TEST(Var, RowSparseGradientsMergeAndBecomeDense) {
   EXPECT_THAT(table.grad().to_vector(), ElementsAre(1, 1, 7, 7, 5, 5));
 }
 
+TEST(Var, StridedViewsTakeAndPassStridedGradients) {
+  const Var x = leaf({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {2, 6});
+  const Var heads = permute(reshape(x, {2, 3, 2}), {1, 0, 2});
+  const int64_t counts[] = {1, 2};
+  const std::vector<Var> parts = split(heads, 0, counts);
+  const Var both[] = {parts[1], parts[0], parts[0]};
+  concat(both, 0).backward(Tensor::from({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {4, 2, 2}));
+  EXPECT_THAT(x.grad().to_vector(), ElementsAre(20, 22, 0, 1, 4, 5, 24, 26, 2, 3, 6, 7));
+}
+
 TEST(Var, NoGradRecordsNothing) {
   const Var a = leaf({1}, {1, 1});
   const NoGrad guard;
