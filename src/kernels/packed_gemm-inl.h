@@ -1,0 +1,258 @@
+// The inside of packed_gemm, for X.simd.cc files that run it between steps of their own: inlined, with
+// internal linkage.
+//
+// B is packed into panels of two vectors' columns: panel[p][column]. A register tile is up to kTileRows rows
+// by one panel; with few rows it spans several panels, so that enough multiply-adds are under way to hide
+// their latency (4 cycles, two a cycle).
+#pragma once
+
+#include <hwy/highway.h>
+
+#include "kernels/packed_gemm.h"
+
+namespace fovea::kernels {
+namespace {
+namespace panels {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::ScalableTag<float>;
+using Vector = hn::Vec<Tag>;
+
+constexpr int kVectors = 2;  // of one panel
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag()));
+constexpr int64_t kColumns = kVectors * kLanes;
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+constexpr int kTileRows = 12;  // 24 of 32 registers hold sums
+#else
+constexpr int kTileRows = 6;  // 12 of 16
+#endif
+// Rows of B taken in one go: a panel's piece (16 KiB at 8 lanes) stays in L1 while the rows of A pass by. The
+// order of summation depends on it, so it is the same for any number of rows.
+constexpr int64_t kDepth = 256;
+
+// c[i][j] = start[i][j] + sum_p a[i][p] b[p][j]; start may be c itself, a row repeated by stride 0, or zeros.
+// The start is added last: sums of kDepth products meet as partial sums, which keeps rounding errors small.
+struct Tile {
+  int64_t depth;
+  const float* a;
+  int64_t lda;
+  const float* b;
+  int64_t panel_stride;
+  const float* start;
+  int64_t start_stride;
+  float* c;
+  int64_t ldc;
+};
+
+template <int kRows, int kPanels>
+HWY_INLINE void run_tile(const Tile& t) {
+  const Tag d;
+  constexpr int kWide = kVectors * kPanels;
+  Vector sum[kRows][kWide];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kWide; ++j) sum[i][j] = hn::Zero(d);
+  }
+  const float* HWY_RESTRICT b = t.b;
+  const float* HWY_RESTRICT a = t.a;
+  const int64_t lda = t.lda;
+#pragma GCC unroll 4
+  for (int64_t p = 0; p < t.depth; ++p) {
+    Vector right[kWide];
+#pragma GCC unroll 16
+    for (int j = 0; j < kWide; ++j)
+      right[j] = hn::LoadU(d, b + j / kVectors * t.panel_stride + j % kVectors * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const Vector left = hn::Set(d, a[i * lda + p]);
+#pragma GCC unroll 16
+      for (int j = 0; j < kWide; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
+    }
+    b += kColumns;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kWide; ++j) {
+      const Vector start = hn::LoadU(d, t.start + i * t.start_stride + j * kLanes);
+      hn::StoreU(hn::Add(start, sum[i][j]), d, t.c + i * t.ldc + j * kLanes);
+    }
+  }
+}
+
+template <int kPanels>
+HWY_NOINLINE void run_rows(int64_t rows, const Tile& t) {
+  switch (rows) {
+    case 1:
+      return run_tile<1, kPanels>(t);
+    case 2:
+      return run_tile<2, kPanels>(t);
+    default:
+      break;
+  }
+  if constexpr (kPanels == 1) {
+    switch (rows) {
+      case 3:
+        return run_tile<3, 1>(t);
+      case 4:
+        return run_tile<4, 1>(t);
+      case 5:
+        return run_tile<5, 1>(t);
+      case 6:
+        return run_tile<6, 1>(t);
+      default:
+        break;
+    }
+    if constexpr (kTileRows > 6) {
+      switch (rows) {
+        case 7:
+          return run_tile<7, 1>(t);
+        case 8:
+          return run_tile<8, 1>(t);
+        case 9:
+          return run_tile<9, 1>(t);
+        case 10:
+          return run_tile<10, 1>(t);
+        case 11:
+          return run_tile<11, 1>(t);
+        case 12:
+          return run_tile<12, 1>(t);
+        default:
+          break;
+      }
+    }
+  }
+}
+
+// The panel that reaches past column n: computed in a full-width buffer, the columns there are copied out.
+HWY_NOINLINE void run_last_panel(int64_t rows, int64_t columns, const Tile& t) {
+  HWY_ALIGN float buffer[kTileRows * kColumns];
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < kColumns; ++j)
+      buffer[i * kColumns + j] = j < columns ? t.start[i * t.start_stride + j] : 0;
+  Tile whole = t;
+  whole.start = whole.c = buffer;
+  whole.start_stride = whole.ldc = kColumns;
+  run_rows<1>(rows, whole);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) t.c[i * t.ldc + j] = buffer[i * kColumns + j];
+}
+
+HWY_INLINE int64_t smaller(int64_t x, int64_t y) {
+  return x < y ? x : y;
+}
+
+HWY_NOINLINE void multiply(const PackedProduct& g) {
+  HWY_ALIGN static const float zeros[4 * kColumns] = {};
+  if (g.m == 0 || g.column_begin >= g.column_end) return;
+  if (g.k == 0) {
+    if (g.accumulate) return;
+    for (int64_t i = 0; i < g.m; ++i)
+      for (int64_t j = g.column_begin; j < g.column_end; ++j)
+        g.c[i * g.ldc + j] = g.bias != nullptr ? g.bias[j] : 0;
+    return;
+  }
+  // Rows in groups of nearly equal size: 7 rows are 4 and 3, not 6 and 1.
+  const int64_t groups = (g.m + kTileRows - 1) / kTileRows;
+  const int64_t group_rows = g.m / groups, longer = g.m % groups;
+  const int64_t together = groups > 1 ? 1 : g.m == 1 ? 4 : g.m == 2 ? 2 : 1;
+  const int64_t panel_stride = kColumns * g.k;
+  for (int64_t p = 0; p < g.k; p += kDepth) {
+    for (int64_t j = g.column_begin; j < g.column_end;) {
+      const int64_t wide = g.column_end - j >= together * kColumns ? together : 1;
+      const int64_t columns = smaller(wide * kColumns, g.column_end - j);
+      Tile t{.depth = smaller(kDepth, g.k - p),
+             .a = g.a + p,
+             .lda = g.lda,
+             .b = g.packed + j / kColumns * panel_stride + p * kColumns,
+             .panel_stride = panel_stride,
+             .start = zeros,
+             .start_stride = 0,
+             .c = g.c + j,
+             .ldc = g.ldc};
+      for (int64_t group = 0, i = 0; group < groups; ++group) {
+        const int64_t rows = group_rows + (group < longer ? 1 : 0);
+        if (p > 0 || g.accumulate) {
+          t.start = t.c;
+          t.start_stride = t.ldc;
+        } else if (g.bias != nullptr) {
+          t.start = g.bias + j;
+        }
+        if (columns < kColumns) {
+          run_last_panel(rows, columns, t);
+        } else if (wide == 4) {
+          run_rows<4>(rows, t);
+        } else if (wide == 2) {
+          run_rows<2>(rows, t);
+        } else {
+          run_rows<1>(rows, t);
+        }
+        i += rows;
+        t.a = g.a + p + i * g.lda;
+        t.c = g.c + j + i * g.ldc;
+      }
+      j += columns;
+    }
+  }
+}
+
+// to[c][r] = scale * from[r][c] for r < rows, c < columns, through 4 x 4 blocks in registers.
+HWY_NOINLINE void transpose(int64_t rows, int64_t columns, const float* HWY_RESTRICT from,
+                            int64_t from_stride, float* HWY_RESTRICT to, int64_t to_stride, float scale) {
+  const hn::FixedTag<float, 4> d;
+  const hn::RepartitionToWide<decltype(d)> wide;
+  const auto pair_lower = [&](auto x, auto y) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveLower(wide, hn::BitCast(wide, x), hn::BitCast(wide, y)));
+  };
+  const auto pair_upper = [&](auto x, auto y) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveUpper(wide, hn::BitCast(wide, x), hn::BitCast(wide, y)));
+  };
+  const auto factor = hn::Set(d, scale);
+  const int64_t even_rows = rows & ~int64_t{3}, even_columns = columns & ~int64_t{3};
+  for (int64_t c = 0; c < even_columns; c += 4) {
+    for (int64_t r = 0; r < even_rows; r += 4) {
+      const float* f = from + r * from_stride + c;
+      const auto r0 = hn::LoadU(d, f), r1 = hn::LoadU(d, f + from_stride);
+      const auto r2 = hn::LoadU(d, f + 2 * from_stride), r3 = hn::LoadU(d, f + 3 * from_stride);
+      const auto low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1);
+      const auto low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
+      float* t = to + c * to_stride + r;
+      hn::StoreU(hn::Mul(factor, pair_lower(low01, low23)), d, t);
+      hn::StoreU(hn::Mul(factor, pair_upper(low01, low23)), d, t + to_stride);
+      hn::StoreU(hn::Mul(factor, pair_lower(high01, high23)), d, t + 2 * to_stride);
+      hn::StoreU(hn::Mul(factor, pair_upper(high01, high23)), d, t + 3 * to_stride);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = r < even_rows ? even_columns : 0; c < columns; ++c)
+      to[c * to_stride + r] = scale * from[r * from_stride + c];
+}
+
+// The panels of the columns [begin, end) of op(B); begin is a multiple of kColumns. `packed` is the whole.
+HWY_NOINLINE void pack_columns(const PackSource& source, int64_t begin, int64_t end,
+                               float* HWY_RESTRICT packed) {
+  for (int64_t first = begin; first < end; first += kColumns) {
+    float* HWY_RESTRICT panel = packed + first * source.k;
+    const int64_t columns = smaller(kColumns, end - first);
+    if (columns < kColumns)
+      for (int64_t i = 0; i < kColumns * source.k; ++i) panel[i] = 0;
+    if (source.transpose) {
+      transpose(columns, source.k, source.b + first * source.ldb, source.ldb, panel, kColumns, 1);
+    } else if (columns == kColumns) {
+      for (int64_t p = 0; p < source.k; ++p)
+        for (int64_t j = 0; j < kColumns; ++j) panel[p * kColumns + j] = source.b[p * source.ldb + first + j];
+    } else {
+      for (int64_t p = 0; p < source.k; ++p)
+        for (int64_t j = 0; j < columns; ++j) panel[p * kColumns + j] = source.b[p * source.ldb + first + j];
+    }
+  }
+}
+
+HWY_NOINLINE void pack(const PackSource& source, float* packed) {
+  pack_columns(source, 0, source.n, packed);
+}
+
+}  // namespace panels
+}  // namespace
+}  // namespace fovea::kernels
