@@ -1,0 +1,21 @@
+# Tests of the house itself: rooms, symbols, the installed package, the code shown in README and docs.
+fovea_test(house/layers_test layers)
+target_sources(test_house_layers_test PRIVATE house/layers.cc)
+target_compile_definitions(test_house_layers_test PRIVATE FOVEA_ROOT="${CMAKE_SOURCE_DIR}")
+
+# Sanitizers and low optimisation leave calls that a release build inlines: only that one is shipped and judged.
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(objects "")
+  foreach(level IN LISTS FOVEA_LEVELS)
+    string(APPEND objects "$<JOIN:$<TARGET_OBJECTS:fovea_kernels_${level}>,\n>\n")
+  endforeach()
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/tests/level_objects.txt CONTENT "${objects}")
+  add_library(planted_weak OBJECT house/planted_weak.cc)
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/tests/planted_objects.txt CONTENT "$<TARGET_OBJECTS:planted_weak>\n")
+  fovea_test(house/symbols_test layers)
+  add_dependencies(test_house_symbols_test planted_weak)
+  target_compile_definitions(test_house_symbols_test PRIVATE
+    FOVEA_NM="${CMAKE_NM}"
+    FOVEA_LEVEL_OBJECTS="${CMAKE_BINARY_DIR}/tests/level_objects.txt"
+    FOVEA_PLANTED_OBJECTS="${CMAKE_BINARY_DIR}/tests/planted_objects.txt")
+endif()
