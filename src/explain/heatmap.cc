@@ -1,0 +1,298 @@
+#include "explain/heatmap.h"
+
+#include <cairo-pdf.h>
+#include <cairo-svg.h>
+#include <cairo.h>
+#include <pango/pangocairo.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+constexpr double kMargin = 12, kGap = 6, kFontSize = 12, kTitleSize = 14;
+constexpr double kLargestSide = 30000;  // cairo's own limit for images is 32767
+
+struct Colour {
+  double red, green, blue;
+};
+
+// White over blue to near black: even steps of lightness, readable in print and by colour-blind eyes.
+Colour colour_of(float weight, float largest) {
+  if (std::isnan(weight)) return {0.85, 0.85, 0.85};
+  static constexpr Colour kStops[] = {
+      {1, 1, 1}, {0.78, 0.86, 0.94}, {0.42, 0.68, 0.84}, {0.13, 0.44, 0.71}, {0.03, 0.19, 0.42}};
+  const double share = std::clamp(largest > 0 ? double{weight} / largest : 0.0, 0.0, 1.0) * 4;
+  const int low = std::min(3, static_cast<int>(share));
+  const double part = share - low;
+  const Colour &a = kStops[low], &b = kStops[low + 1];
+  return {a.red + part * (b.red - a.red), a.green + part * (b.green - a.green),
+          a.blue + part * (b.blue - a.blue)};
+}
+
+struct SurfaceDeleter {
+  void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
+};
+struct ContextDeleter {
+  void operator()(cairo_t* context) const { cairo_destroy(context); }
+};
+struct ObjectDeleter {
+  void operator()(void* object) const { g_object_unref(object); }
+};
+using Surface = std::unique_ptr<cairo_surface_t, SurfaceDeleter>;
+using Canvas = std::unique_ptr<cairo_t, ContextDeleter>;
+using Layout = std::unique_ptr<PangoLayout, ObjectDeleter>;
+
+cairo_status_t append_bytes(void* text, const unsigned char* bytes, unsigned count) {
+  static_cast<std::string*>(text)->append(reinterpret_cast<const char*>(bytes), count);
+  return CAIRO_STATUS_SUCCESS;
+}
+
+Layout layout_text(cairo_t* canvas, const std::string& text, double size) {
+  Layout layout(pango_cairo_create_layout(canvas));
+  PangoFontDescription* font =
+      pango_font_description_from_string("Noto Sans, DejaVu Sans, Noto Sans CJK SC, sans");
+  pango_font_description_set_absolute_size(font, size * PANGO_SCALE);
+  pango_layout_set_font_description(layout.get(), font);
+  pango_font_description_free(font);
+  pango_layout_set_text(layout.get(), text.data(), static_cast<int>(text.size()));
+  return layout;
+}
+
+struct TextSize {
+  double width, height;
+};
+
+TextSize size_of(PangoLayout* layout) {
+  int width = 0, height = 0;
+  pango_layout_get_pixel_size(layout, &width, &height);
+  return {static_cast<double>(width), static_cast<double>(height)};
+}
+
+double widest(cairo_t* canvas, const std::vector<std::string>& labels) {
+  double width = 0;
+  for (const std::string& label : labels)
+    width = std::max(width, size_of(layout_text(canvas, label, kFontSize).get()).width);
+  return width;
+}
+
+// Where everything of one panel stands, relative to its corner.
+struct PanelPlan {
+  double cell = 0;
+  double left = 0, top = 0;  // of the grid
+  double width = 0, height = 0;
+};
+
+PanelPlan plan_panel(cairo_t* canvas, const HeatMap& map) {
+  PanelPlan plan;
+  const bool labelled = !map.rows.empty() || !map.columns.empty();
+  const auto longest = static_cast<double>(std::max<int64_t>({1, map.row_count, map.column_count}));
+  plan.cell = labelled ? 20 : std::clamp(256 / longest, 2.0, 20.0);
+  plan.left = map.rows.empty() ? 0 : widest(canvas, map.rows) + kGap;
+  const double title =
+      map.title.empty() ? 0 : size_of(layout_text(canvas, map.title, kTitleSize).get()).height + kGap;
+  plan.top = title + (map.columns.empty() ? 0 : widest(canvas, map.columns) + kGap);
+  plan.width = plan.left + plan.cell * static_cast<double>(map.column_count);
+  plan.height = plan.top + plan.cell * static_cast<double>(map.row_count);
+  if (!map.title.empty())
+    plan.width = std::max(plan.width, size_of(layout_text(canvas, map.title, kTitleSize).get()).width);
+  return plan;
+}
+
+void draw_labels(cairo_t* canvas, const HeatMap& map, const PanelPlan& plan) {
+  cairo_set_source_rgb(canvas, 0.1, 0.1, 0.1);
+  for (size_t i = 0; i < map.rows.size(); ++i) {
+    const Layout layout = layout_text(canvas, map.rows[i], kFontSize);
+    const TextSize size = size_of(layout.get());
+    cairo_move_to(canvas, plan.left - kGap - size.width,
+                  plan.top + plan.cell * (static_cast<double>(i) + 0.5) - size.height / 2);
+    pango_cairo_show_layout(canvas, layout.get());
+  }
+  for (size_t j = 0; j < map.columns.size(); ++j) {
+    const Layout layout = layout_text(canvas, map.columns[j], kFontSize);
+    const TextSize size = size_of(layout.get());
+    cairo_save(canvas);
+    cairo_translate(canvas, plan.left + plan.cell * (static_cast<double>(j) + 0.5) - size.height / 2,
+                    plan.top - kGap);
+    cairo_rotate(canvas, -M_PI / 2);
+    cairo_move_to(canvas, 0, 0);
+    pango_cairo_show_layout(canvas, layout.get());
+    cairo_restore(canvas);
+  }
+}
+
+void draw_panel(cairo_t* canvas, const HeatMap& map, const PanelPlan& plan) {
+  if (!map.title.empty()) {
+    cairo_set_source_rgb(canvas, 0.1, 0.1, 0.1);
+    cairo_move_to(canvas, 0, 0);
+    pango_cairo_show_layout(canvas, layout_text(canvas, map.title, kTitleSize).get());
+  }
+  draw_labels(canvas, map, plan);
+  // Runs of equal cells are one rectangle: patterns of thousands of cells stay small files.
+  cairo_set_antialias(canvas, CAIRO_ANTIALIAS_NONE);
+  for (int64_t i = 0; i < map.row_count; ++i) {
+    const float* row = map.weights.data() + i * map.column_count;
+    for (int64_t j = 0, end; j < map.column_count; j = end) {
+      end = j + 1;
+      while (end < map.column_count && row[end] == row[j]) ++end;
+      const Colour colour = colour_of(row[j], map.largest);
+      cairo_set_source_rgb(canvas, colour.red, colour.green, colour.blue);
+      cairo_rectangle(canvas, plan.left + plan.cell * static_cast<double>(j),
+                      plan.top + plan.cell * static_cast<double>(i), plan.cell * static_cast<double>(end - j),
+                      plan.cell);
+      cairo_fill(canvas);
+    }
+  }
+  cairo_set_source_rgb(canvas, 0.6, 0.6, 0.6);
+  cairo_set_line_width(canvas, 1);
+  cairo_rectangle(canvas, plan.left, plan.top, plan.cell * static_cast<double>(map.column_count),
+                  plan.cell * static_cast<double>(map.row_count));
+  cairo_stroke(canvas);
+  cairo_set_antialias(canvas, CAIRO_ANTIALIAS_DEFAULT);
+}
+
+void check(const HeatMap& map) {
+  require(map.row_count >= 0 && map.column_count >= 0 &&
+              static_cast<int64_t>(map.weights.size()) == map.row_count * map.column_count,
+          "heat map: got ", map.weights.size(), " weights, wanted ", map.row_count, " x ", map.column_count);
+  const auto fits = [](const std::vector<std::string>& labels, int64_t count) {
+    return labels.empty() || static_cast<int64_t>(labels.size()) == count;
+  };
+  require(fits(map.rows, map.row_count), "heat map: got ", map.rows.size(), " row labels for ", map.row_count,
+          " rows");
+  require(fits(map.columns, map.column_count), "heat map: got ", map.columns.size(), " column labels for ",
+          map.column_count, " columns");
+}
+
+// Draws all panels and returns the size taken; `paint` false only measures.
+TextSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
+  double y = kMargin, width = 2 * kMargin;
+  if (!figure.title.empty()) {
+    const Layout title = layout_text(canvas, figure.title, kTitleSize + 2);
+    if (paint) {
+      cairo_set_source_rgb(canvas, 0, 0, 0);
+      cairo_move_to(canvas, kMargin, y);
+      pango_cairo_show_layout(canvas, title.get());
+    }
+    width = 2 * kMargin + size_of(title.get()).width;
+    y += size_of(title.get()).height + kMargin;
+  }
+  const size_t across = static_cast<size_t>(std::max(1, figure.across));
+  for (size_t begin = 0; begin < figure.panels.size(); begin += across) {
+    double x = kMargin, height = 0;
+    for (size_t i = begin; i < std::min(figure.panels.size(), begin + across); ++i) {
+      const PanelPlan plan = plan_panel(canvas, figure.panels[i]);
+      if (paint) {
+        cairo_save(canvas);
+        cairo_translate(canvas, x, y);
+        draw_panel(canvas, figure.panels[i], plan);
+        cairo_restore(canvas);
+      }
+      x += plan.width + kMargin;
+      height = std::max(height, plan.height);
+    }
+    width = std::max(width, x);
+    y += height + kMargin;
+  }
+  return {std::ceil(width), std::ceil(y)};
+}
+
+}  // namespace
+
+PictureFormat picture_format(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  if (ending == ".png") return PictureFormat::png;
+  if (ending == ".svg") return PictureFormat::svg;
+  if (ending == ".pdf") return PictureFormat::pdf;
+  fail("cannot draw '", path.string(), "': got the ending '", ending, "', wanted .png, .svg or .pdf");
+}
+
+std::string draw(const Figure& figure, PictureFormat format) {
+  for (const HeatMap& panel : figure.panels) check(panel);
+  const Surface ruler(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, 1, 1));
+  const TextSize size = draw_figure(Canvas(cairo_create(ruler.get())).get(), figure, false);
+  require(size.width <= kLargestSide && size.height <= kLargestSide, "picture: ", size.width, " x ",
+          size.height, " pixels is too large, wanted at most ", kLargestSide,
+          " a side; draw fewer rows or panels");
+  std::string bytes;
+  Surface surface;
+  switch (format) {
+    case PictureFormat::png:
+      surface.reset(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, static_cast<int>(size.width),
+                                               static_cast<int>(size.height)));
+      break;
+    case PictureFormat::svg:
+      surface.reset(cairo_svg_surface_create_for_stream(append_bytes, &bytes, size.width, size.height));
+      break;
+    case PictureFormat::pdf:
+      surface.reset(cairo_pdf_surface_create_for_stream(append_bytes, &bytes, size.width, size.height));
+      break;
+  }
+  {
+    const Canvas canvas(cairo_create(surface.get()));
+    cairo_set_source_rgb(canvas.get(), 1, 1, 1);
+    cairo_paint(canvas.get());
+    draw_figure(canvas.get(), figure, true);
+    require(cairo_status(canvas.get()) == CAIRO_STATUS_SUCCESS,
+            "picture: ", cairo_status_to_string(cairo_status(canvas.get())));
+  }
+  if (format == PictureFormat::png) cairo_surface_write_to_png_stream(surface.get(), append_bytes, &bytes);
+  cairo_surface_finish(surface.get());
+  const cairo_status_t status = cairo_surface_status(surface.get());
+  require(status == CAIRO_STATUS_SUCCESS, "picture: ", cairo_status_to_string(status));
+  return bytes;
+}
+
+std::string shade(const HeatMap& map) {
+  check(map);
+  static constexpr std::string_view kShades[] = {"  ", "░░", "▒▒", "▓▓", "██"};
+  // Columns a terminal uses for a label: Chinese, Japanese and Korean letters take two.
+  const auto width_of = [](std::string_view text) {
+    size_t width = 0;
+    for (size_t i = 0; i < text.size();) {
+      const auto lead = static_cast<unsigned char>(text[i]);
+      const size_t bytes = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+      width += bytes >= 3 && lead >= 0xE3 ? 2 : 1;
+      i += bytes;
+    }
+    return width;
+  };
+  size_t widest_row = 0;
+  for (const std::string& row : map.rows) widest_row = std::max(widest_row, width_of(row));
+  std::string text = map.title.empty() ? "" : map.title + "\n";
+  if (!map.columns.empty()) {
+    text += std::string(widest_row + 1, ' ');
+    for (int64_t j = 0; j < map.column_count; ++j) {
+      text += j < 9 ? " " : "";
+      text += std::to_string((j + 1) % 100);
+    }
+    text += "\n";
+  }
+  for (int64_t i = 0; i < map.row_count; ++i) {
+    if (!map.rows.empty()) {
+      const std::string& label = map.rows[static_cast<size_t>(i)];
+      text += std::string(widest_row - width_of(label), ' ') + label;
+    }
+    text += "|";
+    for (int64_t j = 0; j < map.column_count; ++j) {
+      const float weight = map.weights[static_cast<size_t>(i * map.column_count + j)];
+      const float share =
+          std::isnan(weight) || map.largest <= 0 ? 0 : std::clamp(weight / map.largest, 0.0f, 1.0f);
+      text += kShades[std::min(4, static_cast<int>(share * 4 + 0.5f))];
+    }
+    text += "|\n";
+  }
+  for (size_t j = 0; j < map.columns.size(); ++j) {
+    text += j > 0 ? "  " : "";
+    text += std::to_string(j + 1);
+    text += " " + map.columns[j];
+  }
+  if (!map.columns.empty()) text += "\n";
+  return text;
+}
+
+}  // namespace fovea

@@ -1,0 +1,1 @@
+fovea_test(explain/heatmap_test unit)
