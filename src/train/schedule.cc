@@ -1,0 +1,85 @@
+#include "train/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace fovea::train {
+
+Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
+  const ScheduleOptions& o = options_;
+  const std::vector<std::string_view> names = {"constant", "noam", "inverse_sqrt",
+                                               "cosine",   "step", "plateau"};
+  const auto found = std::find(names.begin(), names.end(), o.name);
+  if (found == names.end()) fail("unknown schedule ", in_quotes(o.name), name_hint(o.name, names));
+  kind_ = static_cast<Kind>(found - names.begin());
+  require(o.warmup >= 0, o.name, ": warmup is ", o.warmup, ", wanted at least 0");
+  require(kind_ != Kind::noam || (o.warmup > 0 && o.model_size > 0), "noam: warmup is ", o.warmup,
+          " and model_size ", o.model_size, ", wanted both above 0");
+  require(kind_ != Kind::cosine || o.steps > o.warmup, "cosine: steps is ", o.steps,
+          ", wanted more than the warmup of ", o.warmup);
+  require(kind_ != Kind::step || o.every > 0 || !o.milestones.empty(),
+          "step: wanted every above 0, or milestones");
+  require(std::is_sorted(o.milestones.begin(), o.milestones.end()), "step: milestones must rise");
+  require(kind_ != Kind::plateau || (o.factor > 0 && o.factor < 1), "plateau: factor is ", o.factor,
+          ", wanted above 0 and below 1");
+}
+
+double Schedule::factor(int64_t step) const {
+  const ScheduleOptions& o = options_;
+  const double s = static_cast<double>(step), w = static_cast<double>(o.warmup);
+  if (kind_ == Kind::noam)
+    return std::pow(static_cast<double>(o.model_size), -0.5) *
+           std::min(std::pow(s, -0.5), s * std::pow(w, -1.5));
+  if (step < o.warmup) return o.warmup_start + (1 - o.warmup_start) * s / w;
+  const int64_t past = std::max<int64_t>(0, step - 1 - o.warmup);
+  switch (kind_) {
+    case Kind::constant:
+    case Kind::noam:
+      break;
+    case Kind::inverse_sqrt:
+      return std::sqrt(std::max(w, 1.0) / s);
+    case Kind::cosine: {
+      const double share = std::min(1.0, static_cast<double>(past) / static_cast<double>(o.steps - o.warmup));
+      return o.minimum + (1 - o.minimum) * (1 + std::cos(std::numbers::pi * share)) / 2;
+    }
+    case Kind::step: {
+      const auto passed =
+          std::upper_bound(o.milestones.begin(), o.milestones.end(), step - 1) - o.milestones.begin();
+      const int64_t drops = (o.every > 0 ? past / o.every : 0) + passed;
+      return std::pow(o.factor, static_cast<double>(drops));
+    }
+    case Kind::plateau:
+      return std::max(plateau_.factor, o.minimum);
+  }
+  return 1;
+}
+
+void Schedule::observe(double value) {
+  if (kind_ != Kind::plateau) return;
+  PlateauState& p = plateau_;
+  const bool better = !p.best || value < *p.best - std::abs(*p.best) * options_.threshold;
+  if (better) p.best = value;
+  p.waited = better ? 0 : p.waited + 1;
+  if (p.cooling > 0) {
+    --p.cooling;
+    p.waited = 0;
+  }
+  if (p.waited > options_.patience) {
+    p.factor *= options_.factor;
+    p.cooling = options_.cooldown;
+    p.waited = 0;
+  }
+}
+
+Json Schedule::state() const {
+  return kind_ == Kind::plateau ? fields_to_json(plateau_) : Json::object();
+}
+
+void Schedule::load_state(const Json& json, const std::string& where) {
+  PlateauState loaded;
+  fields_from_json(json, loaded, where);
+  plateau_ = loaded;
+}
+
+}  // namespace fovea::train

@@ -1,2 +1,0 @@
-fovea_test(attention/spec_test unit)
-fovea_test(attention/compile_test unit)

@@ -1,1 +1,0 @@
-fovea_test(infer/beam_test unit)

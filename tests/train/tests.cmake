@@ -1,0 +1,6 @@
+fovea_test(train/optimizer_test golden)
+fovea_test(train/schedule_test golden)
+fovea_test(train/averaging_test unit)
+foreach(name optimizer_test schedule_test)
+  target_compile_definitions(test_train_${name} PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
+endforeach()
