@@ -21,6 +21,7 @@ endif()
 set(FOVEA_ROOMS "")
 set(FOVEA_ROOM_OBJECTS "")
 set(FOVEA_ROOM_LINKS "")
+set(FOVEA_ROOM_LINKS_PRIVATE "")
 
 # fovea_room(name number [LINK libraries its headers need] [LINK_PRIVATE libraries only its sources need])
 function(fovea_room name number)
@@ -58,7 +59,8 @@ function(fovea_room name number)
   endif()
   set(FOVEA_ROOMS ${FOVEA_ROOMS} ${name}:${number} PARENT_SCOPE)
   set(FOVEA_ROOM_OBJECTS ${FOVEA_ROOM_OBJECTS} ${objects} PARENT_SCOPE)
-  set(FOVEA_ROOM_LINKS ${FOVEA_ROOM_LINKS} ${ROOM_LINK} ${ROOM_LINK_PRIVATE} PARENT_SCOPE)
+  set(FOVEA_ROOM_LINKS ${FOVEA_ROOM_LINKS} ${ROOM_LINK} PARENT_SCOPE)
+  set(FOVEA_ROOM_LINKS_PRIVATE ${FOVEA_ROOM_LINKS_PRIVATE} ${ROOM_LINK_PRIVATE} PARENT_SCOPE)
 endfunction()
 
 # libfovea: every room but the command line.
@@ -69,7 +71,7 @@ function(fovea_library)
                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/fovea>
                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(fovea PUBLIC cxx_std_20)
-  target_link_libraries(fovea PUBLIC ${FOVEA_ROOM_LINKS} PRIVATE $<BUILD_INTERFACE:fovea_flags>)
+  target_link_libraries(fovea PUBLIC ${FOVEA_ROOM_LINKS} PRIVATE ${FOVEA_ROOM_LINKS_PRIVATE} $<BUILD_INTERFACE:fovea_flags>)
 endfunction()
 
 file(GLOB FOVEA_CLI_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.cc)

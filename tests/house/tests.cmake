@@ -19,3 +19,9 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
     FOVEA_LEVEL_OBJECTS="${CMAKE_BINARY_DIR}/tests/level_objects.txt"
     FOVEA_PLANTED_OBJECTS="${CMAKE_BINARY_DIR}/tests/planted_objects.txt")
 endif()
+
+add_test(NAME house/install
+         COMMAND ${CMAKE_COMMAND} -D BUILD=${CMAKE_BINARY_DIR} -D SOURCE=${CMAKE_SOURCE_DIR}
+                 -D WORK=${CMAKE_BINARY_DIR}/tests/install -D COMPILER=${CMAKE_CXX_COMPILER}
+                 -P ${CMAKE_CURRENT_SOURCE_DIR}/house/install.cmake)
+set_tests_properties(house/install PROPERTIES LABELS install)

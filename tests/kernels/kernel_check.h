@@ -29,7 +29,7 @@ inline std::span<const Level> vector_levels() {
 class Guarded {
  public:
   explicit Guarded(int64_t count, float value = 0) : values_(count + 2 * kGuard, kMark) {
-    std::fill(begin(), end(), value);
+    for (int64_t i = 0; i < count; ++i) values_[kGuard + i] = value;
   }
   static Guarded random(int64_t count, uint64_t seed, float scale = 1) {
     Guarded result(count);

@@ -1,0 +1,785 @@
+#include "attention/compile.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <list>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <span>
+
+#include "attention/match.h"
+#include "attention/row_set.h"
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+using namespace patterns;
+using kernels::AttentionPlan;
+using kernels::PlanSegment;
+using kernels::PlanTile;
+using kernels::SegmentMask;
+
+// Kernels take keys eight at a time: a FULL stretch beside a masked one ends on a multiple.
+constexpr int64_t kKeyStrip = 8;
+// Runs shorter than this are gathered into one segment when there are several.
+constexpr int64_t kShortRun = 16;
+// A tile's last rows join the tile before when there are no more than this.
+constexpr int64_t kFewRows = 16;
+
+int64_t floor_div(int64_t a, int64_t b) {
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+int64_t modulo(int64_t a, int64_t b) {
+  return a - floor_div(a, b) * b;
+}
+int64_t total(const std::vector<int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), int64_t{0});
+}
+
+// Calls f on every member of the pattern that is not a join.
+template <class F>
+void for_each_member(const Pattern& pattern, const F& f) {
+  std::visit(
+      [&](const auto& member) {
+        if constexpr (requires { member.parts; }) {
+          for (const Pattern& part : member.parts) for_each_member(part, f);
+        } else {
+          f(member);
+        }
+      },
+      pattern.node());
+}
+
+template <class Member>
+bool contains(const Pattern& pattern) {
+  bool found = false;
+  for_each_member(pattern, [&](const auto& member) {
+    found |= std::is_same_v<std::remove_cvref_t<decltype(member)>, Member>;
+  });
+  return found;
+}
+
+// After how many heads the pattern repeats.
+int64_t head_period(const Pattern& pattern, int64_t heads) {
+  if (contains<Predicate>(pattern)) return std::max<int64_t>(heads, 1);
+  return std::visit(
+      [&](const auto& member) -> int64_t {
+        int64_t period = 1;
+        if constexpr (requires { member.parts; }) {
+          using Member = std::remove_cvref_t<decltype(member)>;
+          if constexpr (std::is_same_v<Member, PerHead>) {
+            const auto count = static_cast<int64_t>(member.parts.size());
+            require(heads % count == 0, "heads(...): got ", count, " patterns for ", heads,
+                    " heads, wanted a number that divides them");
+            period = count;
+          }
+          for (const Pattern& part : member.parts) period = std::lcm(period, head_period(part, heads));
+        }
+        return period;
+      },
+      pattern.node());
+}
+
+// The pattern as one head sees it: without heads(...).
+Pattern for_head(const Pattern& pattern, int64_t head) {
+  return std::visit(
+      [&](const auto& member) -> Pattern {
+        using Member = std::remove_cvref_t<decltype(member)>;
+        if constexpr (std::is_same_v<Member, PerHead>) {
+          return for_head(member.parts[head % member.parts.size()], head);
+        } else if constexpr (requires { member.parts; }) {
+          Member joined;
+          for (const Pattern& part : member.parts) joined.parts.push_back(for_head(part, head));
+          return Pattern(std::move(joined));
+        } else {
+          return pattern;
+        }
+      },
+      pattern.node());
+}
+
+void check_fit(const Pattern& pattern, const PlanSizes& sizes) {
+  constexpr int64_t kLargest = int64_t{1} << 30;
+  require(sizes.queries >= 0 && sizes.keys >= 0 && sizes.batch >= 0 && sizes.heads >= 0,
+          "attention sizes: got a negative one, wanted 0 or more");
+  require(sizes.queries <= kLargest && sizes.keys <= kLargest, "attention: got ", sizes.queries,
+          " queries and ", sizes.keys, " keys, wanted at most ", kLargest);
+  const auto fits_batch = [&](const std::vector<int64_t>& values, const char* name) {
+    require(static_cast<int64_t>(values.size()) == sizes.batch, name, ": got ", values.size(),
+            " for a batch of ", sizes.batch, ", wanted one for each sequence");
+  };
+  const auto fits_below = [&](const std::vector<int64_t>& values, int64_t most, const char* name,
+                              const char* what) {
+    for (const int64_t value : values)
+      require(value <= most, name, ": got ", value, " of ", most, " ", what,
+              ", wanted no more than there are");
+  };
+  for_each_member(pattern,
+                  Match{
+                      [](const auto&) {},
+                      [&](const Lengths& l) {
+                        fits_batch(l.keys, "lengths");
+                        fits_below(l.keys, sizes.keys, "lengths", "keys");
+                      },
+                      [&](const QueryLengths& l) {
+                        fits_batch(l.queries, "query_lengths");
+                        fits_below(l.queries, sizes.queries, "query_lengths", "queries");
+                      },
+                      [&](const Documents& d) {
+                        require(total(d.queries) == sizes.queries, "documents: got ", total(d.queries),
+                                " tokens for ", sizes.queries, " queries, wanted documents that fill them");
+                        require(total(d.keys) == sizes.keys, "documents: got ", total(d.keys), " tokens for ",
+                                sizes.keys, " keys, wanted documents that fill them");
+                      },
+                      [&](const Layout& l) {
+                        const auto rows = static_cast<int64_t>(l.rows.size());
+                        const auto columns = static_cast<int64_t>(l.rows[0].size());
+                        require(rows * l.block >= sizes.queries && columns * l.block >= sizes.keys,
+                                "layout: got ", rows, " x ", columns, " blocks of ", l.block, " for ",
+                                sizes.queries, " queries and ", sizes.keys,
+                                " keys, wanted blocks that cover them");
+                      },
+                  });
+}
+
+// Rows first + r * step of one residue class.
+struct Rows {
+  int64_t first = 0, step = 1, count = 0;
+  int64_t operator[](int64_t r) const { return first + r * step; }
+};
+
+// How rows are taken into tiles.
+struct Tiling {
+  int64_t modulus = 1;
+  Align align = Align::bottom_right;
+  int64_t rows = 48;
+};
+
+// Compiles one group: one batch entry, one head.
+class Group {
+ public:
+  Group(const Pattern& pattern, const PlanSizes& sizes, int64_t batch, int64_t head, AttentionPlan& plan)
+      : pattern_(pattern), sizes_(sizes), batch_(batch), head_(head), plan_(plan) {
+    for_each_member(pattern_, Match{
+                                  [](const auto&) {},
+                                  [&](const Documents& d) {
+                                    if (document_ends_.count(&d)) return;
+                                    auto& ends = document_ends_[&d];
+                                    ends.queries.resize(d.queries.size());
+                                    ends.keys.resize(d.keys.size());
+                                    std::partial_sum(d.queries.begin(), d.queries.end(),
+                                                     ends.queries.begin());
+                                    std::partial_sum(d.keys.begin(), d.keys.end(), ends.keys.begin());
+                                  },
+                              });
+  }
+
+  void compile() {
+    const std::vector<int64_t> cuts = row_cuts();
+    const Tiling tiling = choose_tiling(cuts);
+    for (size_t run = 0; run + 1 < cuts.size(); ++run)
+      for_each_tile(tiling, cuts[run], cuts[run + 1],
+                    [&](const Rows& rows, const ResidueClass& residue) { add_tile(rows, residue); });
+  }
+
+ private:
+  struct Ends {
+    std::vector<int64_t> queries, keys;
+  };
+
+  int64_t position(int64_t query, Align align = Align::bottom_right) const {
+    return align == Align::top_left ? query : query + sizes_.keys - sizes_.queries;
+  }
+
+  // Rows where the pattern's behaviour changes, from 0 to the number of queries.
+  std::vector<int64_t> row_cuts() const {
+    std::vector<int64_t> cuts{0, sizes_.queries};
+    const int64_t shift = position(0);
+    const auto cut = [&](int64_t query) {
+      if (query > 0 && query < sizes_.queries) cuts.push_back(query);
+    };
+    // Blocks of few rows share a tile: cutting at each would leave most lanes of a vector empty.
+    const auto grid = [&](int64_t block, int64_t first) {
+      const int64_t step = block >= kFewRows ? block : block * (3 * kFewRows / block);
+      for (int64_t query = step - modulo(first, step); query < sizes_.queries; query += step) cut(query);
+    };
+    for_each_member(pattern_, Match{
+                                  [](const auto&) {},
+                                  [&](const Fixed& f) { grid(f.stride, shift); },
+                                  [&](const BlockWindow& w) { grid(w.block, shift); },
+                                  [&](const RandomBlocks& r) { grid(r.block, shift); },
+                                  [&](const Layout& l) { grid(l.block, 0); },
+                                  [&](const Global& g) {
+                                    for (const TokenRange& range : g.tokens) {
+                                      cut(range.first - shift);
+                                      cut(range.last + 1 - shift);
+                                    }
+                                  },
+                                  [&](const QueryLengths& l) { cut(l.queries[batch_]); },
+                                  [&](const Documents& d) {
+                                    for (const int64_t end : document_ends_.at(&d).queries) cut(end);
+                                  },
+                              });
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    return cuts;
+  }
+
+  // Calls f(rows, residue) for every tile of rows [begin, end).
+  template <class F>
+  void for_each_tile(const Tiling& tiling, int64_t begin, int64_t end, const F& f) const {
+    for (int64_t start = 0; start < std::min(tiling.modulus, end - begin); ++start) {
+      Rows rows{begin + start, tiling.modulus, 0};
+      const int64_t residue = modulo(position(rows.first, tiling.align), tiling.modulus);
+      int64_t left = (end - rows.first + tiling.modulus - 1) / tiling.modulus;
+      while (left > 0) {
+        rows.count = std::min(left, tiling.rows);
+        if (left - rows.count <= kFewRows && left <= kernels::kMaxTileRows) rows.count = left;
+        f(rows, ResidueClass{tiling.modulus, residue, sizes_.keys});
+        rows.first += rows.count * rows.step;
+        left -= rows.count;
+      }
+    }
+  }
+
+  // Larger tiles read keys less often; smaller ones waste less at the edges of windows.
+  int64_t default_rows(int64_t visible) const {
+    if (sizes_.tile_rows > 0) return std::min<int64_t>(sizes_.tile_rows, kernels::kMaxTileRows);
+    return visible >= 4096 ? 192 : visible >= 1024 ? 96 : 48;
+  }
+
+  Tiling choose_tiling(const std::vector<int64_t>& cuts) {
+    if (sizes_.queries == 0) return {};
+    size_t longest = 0;
+    for (size_t run = 0; run + 1 < cuts.size(); ++run)
+      if (cuts[run + 1] - cuts[run] > cuts[longest + 1] - cuts[longest]) longest = run;
+    const int64_t begin = cuts[longest], end = cuts[longest + 1];
+
+    Tiling dilated;
+    for_each_member(pattern_, Match{
+                                  [](const auto&) {},
+                                  [&](const Window& w) {
+                                    if (w.dilation > dilated.modulus) dilated = {w.dilation, w.align};
+                                  },
+                                  [&](const Strided& s) {
+                                    if (s.stride > dilated.modulus) dilated = {s.stride, s.align};
+                                  },
+                              });
+    if (dilated.modulus == 1) {
+      // Beyond this no larger tile is chosen, so long runs need not be counted.
+      int64_t visible = std::min<int64_t>(sizes_.keys, 4096);
+      if (visible >= 1024) {
+        const RowSet row = row_set(pattern_, begin + (end - begin) / 2, {1, 0, sizes_.keys});
+        visible = 0;
+        for (const Interval& piece : row.plain) visible += piece.end - piece.begin;
+      }
+      return {1, Align::bottom_right, default_rows(visible)};
+    }
+    // Beside a dilated window other members may want neighbouring rows together: compare on one tile each.
+    Tiling best;
+    double best_cost = 0;
+    for (const int64_t modulus : {dilated.modulus, int64_t{1}})
+      for (const int64_t rows : {default_rows(0), kFewRows}) {
+        const Tiling tiling{modulus, dilated.align, rows};
+        const double cost = sample_cost(tiling, begin, end);
+        if (best_cost == 0 || cost < best_cost) {
+          best = tiling;
+          best_cost = cost;
+        }
+        if (sizes_.tile_rows > 0) break;
+      }
+    return best;
+  }
+
+  // Key visits for each row in the middle of a run, counting the lanes that a short tile leaves empty.
+  double sample_cost(const Tiling& tiling, int64_t begin, int64_t end) {
+    const int64_t span = std::min(end - begin, tiling.rows * tiling.modulus);
+    const int64_t middle = begin + (end - begin - span) / 2;
+    AttentionPlan sample;
+    Group group(pattern_, sizes_, batch_, head_, sample);
+    for_each_tile(tiling, middle, middle + span, [&](const Rows& rows, const ResidueClass& residue) {
+      if (sample.tiles.empty()) group.add_tile(rows, residue);
+    });
+    double keys = 0;
+    for (const PlanSegment& segment : sample.segments)
+      keys += segment.key_count * (segment.mask == SegmentMask::bits ? 1.2 : 1.0);
+    const double rows = sample.tiles[0].row_count;
+    return (keys + kKeyStrip) * std::ceil(rows / kFewRows) * kFewRows / rows;
+  }
+
+  // Whether every row of a run sees the same keys as its first (of its residue class).
+  bool varies(const Pattern& pattern, int64_t modulus) const {
+    bool found = false;
+    for_each_member(pattern, Match{
+                                 [](const auto&) {},
+                                 [&](const Causal&) { found = true; },
+                                 [&](const Window&) { found = true; },
+                                 [&](const Strided& s) { found |= s.stride > 1 && s.stride != modulus; },
+                                 [&](const Predicate&) { found = true; },
+                                 // Small blocks share tiles.
+                                 [&](const Fixed& f) { found |= f.stride < kFewRows; },
+                                 [&](const BlockWindow& w) { found |= w.block < kFewRows; },
+                                 [&](const RandomBlocks& r) { found |= r.block < kFewRows; },
+                                 [&](const Layout& l) { found |= l.block < kFewRows; },
+                             });
+    return found;
+  }
+
+  RowSet one(int64_t begin, int64_t end) const {
+    RowSet set;
+    append(set.plain, std::max<int64_t>(begin, 0), std::min(end, sizes_.keys));
+    return set;
+  }
+
+  // Keys position + t * step for t in [-left, right].
+  RowSet progression(int64_t position, int64_t step, int64_t left, int64_t right,
+                     const ResidueClass& residue) const {
+    if (step == 1) return one(position - left, position + right + 1);
+    RowSet set;
+    if (step == residue.modulus && modulo(position, step) == residue.residue) {
+      const int64_t middle = floor_div(position, step);
+      append(set.in_class, std::max<int64_t>(middle - left, 0),
+             std::min(middle + right + 1, residue.count()));
+      return set;
+    }
+    int64_t key = position - std::min(left, std::max<int64_t>(floor_div(position, step), 0)) * step;
+    for (; key < sizes_.keys && key <= position + right * step; key += step) {
+      if (key >= 0) append(set.plain, key, key + 1);
+    }
+    return set;
+  }
+
+  // The keys that a query sees.
+  RowSet row_set(const Pattern& pattern, int64_t query, const ResidueClass& residue) const {
+    const int64_t at = position(query);
+    return std::visit(
+        Match{
+            [&](const Full&) { return one(0, sizes_.keys); },
+            [&](const Causal& c) { return one(0, position(query, c.align) + 1); },
+            [&](const Window& w) {
+              return progression(position(query, w.align), w.dilation, w.left, w.right, residue);
+            },
+            [&](const Strided& s) {
+              const int64_t all = sizes_.keys + sizes_.queries;
+              return progression(position(query, s.align), s.stride, all, all, residue);
+            },
+            [&](const Fixed& f) { return fixed_set(f, floor_div(at, f.stride)); },
+            [&](const BlockWindow& w) {
+              const int64_t block = floor_div(at, w.block);
+              return one((block - w.left) * w.block, (block + w.right + 1) * w.block);
+            },
+            [&](const Global& g) { return global_set(g, at); },
+            [&](const RandomBlocks& r) {
+              RowSet set;
+              const int64_t key_blocks = (sizes_.keys + r.block - 1) / r.block;
+              for (const int64_t block : random_choice(r, floor_div(at, r.block), key_blocks))
+                append(set.plain, block * r.block, std::min((block + 1) * r.block, sizes_.keys));
+              return set;
+            },
+            [&](const Layout& l) {
+              RowSet set;
+              const std::string& row = l.rows[query / l.block];
+              for (size_t block = 0; block < row.size(); ++block)
+                if (const auto begin = static_cast<int64_t>(block) * l.block; row[block] == '1')
+                  append(set.plain, begin, std::min(begin + l.block, sizes_.keys));
+              return set;
+            },
+            [&](const Lengths& l) { return one(0, l.keys[batch_]); },
+            [&](const QueryLengths& l) { return query < l.queries[batch_] ? one(0, sizes_.keys) : RowSet{}; },
+            [&](const Documents& d) { return document_set(d, query); },
+            [&](const Predicate& p) { return seen(p, one(0, sizes_.keys), query, residue); },
+            [&](const AnyOf& any) {
+              RowSet set = row_set(any.parts[0], query, residue);
+              for (size_t i = 1; i < any.parts.size(); ++i)
+                set = unite(set, row_set(any.parts[i], query, residue));
+              return set;
+            },
+            [&](const AllOf& all) { return intersection(all, query, residue); },
+            [&](const PerHead&) -> RowSet {
+              FOVEA_ASSERT(!"heads(...) was resolved before");
+              return {};
+            },
+        },
+        pattern.node());
+  }
+
+  RowSet fixed_set(const Fixed& f, int64_t block) const {
+    RowSet set;
+    for (int64_t first = 0; first < sizes_.keys; first += f.stride) {
+      const int64_t begin = first == block * f.stride ? first : first + f.stride - f.summary;
+      append(set.plain, begin, std::min(first + f.stride, sizes_.keys));
+    }
+    return set;
+  }
+
+  RowSet global_set(const Global& g, int64_t at) const {
+    RowSet set;
+    for (const TokenRange& range : g.tokens) {
+      if (range.first <= at && at <= range.last) return one(0, sizes_.keys);
+      append(set.plain, range.first, std::min(range.last + 1, sizes_.keys));
+    }
+    return set;
+  }
+
+  RowSet document_set(const Documents& d, int64_t query) const {
+    const Ends& ends = document_ends_.at(&d);
+    const auto document =
+        std::upper_bound(ends.queries.begin(), ends.queries.end(), query) - ends.queries.begin();
+    const int64_t end = ends.keys[document];
+    return one(end - d.keys[document], end);
+  }
+
+  // Predicates are asked last, and only about what the others leave.
+  RowSet intersection(const AllOf& all, int64_t query, const ResidueClass& residue) const {
+    std::optional<RowSet> set;
+    for (const Pattern& part : all.parts) {
+      if (std::holds_alternative<Predicate>(part.node())) continue;
+      RowSet next = row_set(part, query, residue);
+      set = set ? intersect(*set, next, residue) : std::move(next);
+    }
+    if (!set) set = one(0, sizes_.keys);
+    for (const Pattern& part : all.parts)
+      if (const auto* p = std::get_if<Predicate>(&part.node())) set = seen(*p, *set, query, residue);
+    return *set;
+  }
+
+  RowSet seen(const Predicate& p, const RowSet& among, int64_t query, const ResidueClass& residue) const {
+    RowSet set;
+    for (const Interval& piece : among.plain)
+      for (int64_t key = piece.begin; key < piece.end; ++key)
+        if (p.sees(head_, query, key)) append(set.plain, key, key + 1);
+    for (const Interval& piece : among.in_class)
+      for (int64_t u = piece.begin; u < piece.end; ++u)
+        if (p.sees(head_, query, residue.key(u))) append(set.in_class, u, u + 1);
+    return set;
+  }
+
+  // The run of keys that a query sees, for patterns that never see more than one: &s of causal, plain
+  // windows, lengths and documents. These are compiled for every training batch.
+  static bool sees_one_run(const Pattern& pattern) {
+    return std::visit(
+        Match{
+            [](const auto&) { return false; },
+            [](const Full&) { return true; },
+            [](const Causal&) { return true; },
+            [](const Window& w) { return w.dilation == 1; },
+            [](const Lengths&) { return true; },
+            [](const QueryLengths&) { return true; },
+            [](const Documents&) { return true; },
+            [](const AllOf& all) { return std::all_of(all.parts.begin(), all.parts.end(), sees_one_run); },
+        },
+        pattern.node());
+  }
+  Interval one_run(const Pattern& pattern, int64_t query) const {
+    const auto clipped = [&](int64_t begin, int64_t end) {
+      return Interval{std::max<int64_t>(begin, 0), std::min(end, sizes_.keys)};
+    };
+    return std::visit(
+        Match{
+            [&](const auto&) { return clipped(0, sizes_.keys); },
+            [&](const Causal& c) { return clipped(0, position(query, c.align) + 1); },
+            [&](const Window& w) {
+              const int64_t at = position(query, w.align);
+              return clipped(at - w.left, at + w.right + 1);
+            },
+            [&](const Lengths& l) { return clipped(0, l.keys[batch_]); },
+            [&](const QueryLengths& l) { return clipped(0, query < l.queries[batch_] ? sizes_.keys : 0); },
+            [&](const Documents& d) {
+              const Ends& ends = document_ends_.at(&d);
+              const auto document =
+                  std::upper_bound(ends.queries.begin(), ends.queries.end(), query) - ends.queries.begin();
+              return clipped(ends.keys[document] - d.keys[document], ends.keys[document]);
+            },
+            [&](const AllOf& all) {
+              Interval run = clipped(0, sizes_.keys);
+              for (const Pattern& part : all.parts) {
+                const Interval next = one_run(part, query);
+                run = {std::max(run.begin, next.begin), std::min(run.end, next.end)};
+              }
+              return run;
+            },
+        },
+        pattern.node());
+  }
+
+  void add_tile(const Rows& rows, const ResidueClass& residue) {
+    PlanTile tile;
+    tile.row_first = static_cast<int32_t>(rows.first);
+    tile.row_step = static_cast<int32_t>(rows.step);
+    tile.row_count = static_cast<int32_t>(rows.count);
+    tile.segment_begin = static_cast<int32_t>(plan_.segments.size());
+    row_count_ = rows.count;
+    plain_.resize(static_cast<size_t>(rows.count));
+    in_class_.resize(static_cast<size_t>(rows.count));
+    const bool uniform = !varies(pattern_, rows.step);
+    const bool simple = rows.step == 1 && sees_one_run(pattern_);
+    for (int64_t r = 0; r < rows.count; ++r) {
+      if (r > 0 && uniform) {
+        plain_[r] = plain_[0];
+        in_class_[r] = in_class_[0];
+      } else if (simple) {
+        const Interval run = one_run(pattern_, rows[r]);
+        plain_[r].clear();
+        in_class_[r].clear();
+        append(plain_[r], run.begin, run.end);
+      } else {
+        RowSet set = row_set(pattern_, rows[r], residue);
+        plain_[r] = std::move(set.plain);
+        in_class_[r] = std::move(set.in_class);
+      }
+    }
+    add_segments(residue, uniform);
+    tile.segment_end = static_cast<int32_t>(plan_.segments.size());
+    plan_.tiles.push_back(tile);
+  }
+
+  static IntervalSet union_of(const std::vector<IntervalSet>& rows) {
+    IntervalSet pieces;
+    for (const IntervalSet& row : rows) pieces.insert(pieces.end(), row.begin(), row.end());
+    std::sort(pieces.begin(), pieces.end(),
+              [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+    IntervalSet joined;
+    for (const Interval& piece : pieces) append(joined, piece.begin, piece.end);
+    return joined;
+  }
+
+  void add_segments(const ResidueClass& residue, bool uniform) {
+    const IntervalSet all = uniform ? plain_[0] : union_of(plain_);
+    IntervalSet all_in_class = uniform ? in_class_[0] : union_of(in_class_);
+    if (!all.empty() && !all_in_class.empty()) {
+      // A key that some row sees plainly belongs to the plain segments, for every row.
+      const IntervalSet shared = residue.members(all);
+      for (int64_t r = 0; r < row_count_; ++r) {
+        plain_[r] = unite(plain_[r], residue.plain(intersect(in_class_[r], shared)));
+        in_class_[r] = subtract(in_class_[r], shared);
+      }
+      all_in_class = subtract(all_in_class, shared);
+    }
+    add_runs(all, plain_, {1, 0, sizes_.keys});
+    add_runs(all_in_class, in_class_, residue);
+  }
+
+  // What every row sees, in pieces worth a segment of their own.
+  static IntervalSet full_pieces(const IntervalSet& all, const std::vector<IntervalSet>& rows) {
+    IntervalSet common = rows[0];
+    for (size_t r = 1; r < rows.size() && !common.empty(); ++r)
+      if (rows[r] != rows[r - 1]) common = intersect(common, rows[r]);
+    IntervalSet pieces;
+    size_t run = 0;
+    for (Interval piece : common) {
+      while (all[run].end < piece.end) ++run;
+      const int64_t whole = (piece.end - piece.begin) / kKeyStrip * kKeyStrip;
+      if (piece.end < all[run].end)
+        piece.end = piece.begin + whole;
+      else if (piece.begin > all[run].begin)
+        piece.begin = piece.end - whole;
+      if (piece.begin < piece.end) pieces.push_back(piece);
+    }
+    return pieces;
+  }
+
+  void add_runs(const IntervalSet& all, const std::vector<IntervalSet>& rows, const ResidueClass& residue) {
+    if (all.empty()) return;
+    const IntervalSet seen_by_all = full_pieces(all, rows);
+    const IntervalSet partial = subtract(all, seen_by_all);
+    cursors_.assign(rows.size(), 0);
+    std::vector<Interval> short_full, short_partial;
+    for (size_t f = 0, p = 0; f < seen_by_all.size() || p < partial.size();) {
+      const bool is_full =
+          p == partial.size() || (f < seen_by_all.size() && seen_by_all[f].begin < partial[p].begin);
+      const Interval run = is_full ? seen_by_all[f++] : partial[p++];
+      if (run.end - run.begin < kShortRun)
+        (is_full ? short_full : short_partial).push_back(run);
+      else
+        add_segment({&run, 1}, is_full, rows, residue);
+    }
+    for (auto* runs : {&short_full, &short_partial}) {
+      cursors_.assign(rows.size(), 0);
+      if (!runs->empty()) add_segment(*runs, runs == &short_full, rows, residue);
+    }
+  }
+
+  // One segment over the keys of the runs, in order; gathered where there are several. Rows' cursors only
+  // move on.
+  void add_segment(std::span<const Interval> runs, bool is_full, const std::vector<IntervalSet>& rows,
+                   const ResidueClass& residue) {
+    PlanSegment segment;
+    segment.key_first = static_cast<int32_t>(residue.key(runs[0].begin));
+    segment.key_step = static_cast<int32_t>(residue.modulus);
+    int64_t count = 0;
+    for (const Interval& run : runs) count += run.end - run.begin;
+    segment.key_count = static_cast<int32_t>(count);
+    if (runs.size() > 1) {
+      segment.gather = offset(plan_.indices.size());
+      for (const Interval& run : runs)
+        for (int64_t u = run.begin; u < run.end; ++u)
+          plan_.indices.push_back(static_cast<int32_t>(residue.key(u)));
+    }
+    if (!is_full) add_mask(segment, runs, rows);
+    plan_.segments.push_back(segment);
+  }
+
+  void add_mask(PlanSegment& segment, std::span<const Interval> runs, const std::vector<IntervalSet>& rows) {
+    local_.resize(rows.size());
+    bool one_piece = true;
+    for (size_t r = 0; r < rows.size(); ++r) {
+      local_[r].clear();
+      int64_t before = 0;
+      size_t& cursor = cursors_[r];
+      for (const Interval& run : runs) {
+        while (cursor < rows[r].size() && rows[r][cursor].end <= run.begin) ++cursor;
+        for (size_t piece = cursor; piece < rows[r].size() && rows[r][piece].begin < run.end; ++piece)
+          append(local_[r], before + std::max(rows[r][piece].begin, run.begin) - run.begin,
+                 before + std::min(rows[r][piece].end, run.end) - run.begin);
+        before += run.end - run.begin;
+      }
+      one_piece &= local_[r].size() <= 1;
+    }
+    if (one_piece)
+      add_intervals(segment);
+    else
+      add_bits(segment);
+  }
+
+  void add_intervals(PlanSegment& segment) {
+    segment.mask = SegmentMask::interval;
+    pairs_.clear();
+    for (const IntervalSet& row : local_) {
+      pairs_.push_back(row.empty() ? 0 : static_cast<int32_t>(row[0].begin));
+      pairs_.push_back(row.empty() ? 0 : static_cast<int32_t>(row[0].end));
+    }
+    // The edges of a window look alike in every tile: point at the ones already there.
+    for (const int64_t place : recent_intervals_)
+      if (place + static_cast<int64_t>(pairs_.size()) <= static_cast<int64_t>(plan_.intervals.size()) &&
+          std::memcmp(plan_.intervals.data() + place, pairs_.data(), pairs_.size() * sizeof(int32_t)) == 0) {
+        segment.mask_offset = static_cast<int32_t>(place);
+        return;
+      }
+    segment.mask_offset = offset(plan_.intervals.size());
+    recent_intervals_[next_recent_++ % std::size(recent_intervals_)] = segment.mask_offset;
+    plan_.intervals.insert(plan_.intervals.end(), pairs_.begin(), pairs_.end());
+  }
+
+  void add_bits(PlanSegment& segment) {
+    segment.mask = SegmentMask::bits;
+    segment.mask_offset = offset(plan_.bits.size());
+    const auto words = static_cast<size_t>((row_count_ + 31) / 32);
+    plan_.bits.resize(plan_.bits.size() + words * segment.key_count);
+    uint32_t* bits = plan_.bits.data() + segment.mask_offset;
+    for (size_t r = 0; r < local_.size(); ++r)
+      for (const Interval& piece : local_[r])
+        for (int64_t j = piece.begin; j < piece.end; ++j) bits[j * words + r / 32] |= 1u << r % 32;
+  }
+
+  static int32_t offset(size_t place) {
+    require(place < size_t{1} << 31,
+            "attention: the pattern's plan is too large; use larger blocks or fewer tokens");
+    return static_cast<int32_t>(place);
+  }
+
+  const Pattern& pattern_;
+  const PlanSizes& sizes_;
+  const int64_t batch_, head_;
+  AttentionPlan& plan_;
+  std::map<const Documents*, Ends> document_ends_;
+
+  // The tile in the making.
+  int64_t row_count_ = 0;
+  std::vector<IntervalSet> plain_, in_class_, local_;
+  std::vector<size_t> cursors_;
+  std::vector<int32_t> pairs_;
+  int64_t recent_intervals_[4] = {0, 0, 0, 0};
+  size_t next_recent_ = 0;
+};
+
+// Two batch entries whose lengths agree have the same plan.
+bool same_lengths(const Pattern& pattern, int64_t a, int64_t b) {
+  bool same = true;
+  for_each_member(pattern, Match{
+                               [](const auto&) {},
+                               [&](const Lengths& l) { same &= l.keys[a] == l.keys[b]; },
+                               [&](const QueryLengths& l) { same &= l.queries[a] == l.queries[b]; },
+                           });
+  return same;
+}
+
+}  // namespace
+
+AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
+  check_fit(pattern, sizes);
+  AttentionPlan plan;
+  plan.query_count = sizes.queries;
+  plan.key_count = sizes.keys;
+  const int64_t period = head_period(pattern, sizes.heads);
+  const bool by_batch = contains<Lengths>(pattern) || contains<QueryLengths>(pattern);
+  plan.head_groups = static_cast<int32_t>(period > 1 ? sizes.heads : 1);
+  plan.batch_groups = static_cast<int32_t>(by_batch ? std::max<int64_t>(sizes.batch, 1) : 1);
+  plan.group_tiles.push_back(0);
+  const auto end_group = [&] { plan.group_tiles.push_back(static_cast<int32_t>(plan.tiles.size())); };
+  const auto repeat_group = [&](int64_t group) {
+    for (int32_t tile = plan.group_tiles[group]; tile < plan.group_tiles[group + 1]; ++tile)
+      plan.tiles.push_back(PlanTile(plan.tiles[tile]));
+  };
+  for (int64_t batch = 0; batch < plan.batch_groups; ++batch) {
+    int64_t twin = 0;
+    while (!same_lengths(pattern, twin, batch)) ++twin;
+    for (int64_t head = 0; head < plan.head_groups; ++head) {
+      if (twin < batch)
+        repeat_group(twin * plan.head_groups + head);
+      else if (head >= period)
+        repeat_group(batch * plan.head_groups + head % period);
+      else
+        Group(for_head(pattern, head), sizes, batch, head, plan).compile();
+      end_group();
+    }
+  }
+  return plan;
+}
+
+std::shared_ptr<const AttentionPlan> compiled(const Pattern& pattern, const PlanSizes& sizes) {
+  if (contains<Lengths>(pattern) || contains<QueryLengths>(pattern) || contains<Documents>(pattern) ||
+      contains<Predicate>(pattern))
+    return std::make_shared<const AttentionPlan>(compile(pattern, sizes));
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const AttentionPlan> plan;
+  };
+  static std::mutex mutex;
+  static std::list<Entry> entries;  // the most recently used first
+  constexpr size_t kKept = 32;
+  const std::string key =
+      message(pattern, '@', sizes.queries, ',', sizes.keys, ',', sizes.heads, ',', sizes.tile_rows);
+  const std::lock_guard lock(mutex);
+  for (auto entry = entries.begin(); entry != entries.end(); ++entry)
+    if (entry->key == key) {
+      entries.splice(entries.begin(), entries, entry);
+      return entries.front().plan;
+    }
+  entries.push_front({key, std::make_shared<const AttentionPlan>(compile(pattern, sizes))});
+  if (entries.size() > kKept) entries.pop_back();
+  return entries.front().plan;
+}
+
+int64_t visited_pairs(const AttentionPlan& plan, int64_t batch, int64_t heads) {
+  int64_t pairs = 0;
+  for (const PlanTile& tile : plan.tiles)
+    for (int32_t s = tile.segment_begin; s < tile.segment_end; ++s) {
+      const PlanSegment& segment = plan.segments[s];
+      if (segment.mask == SegmentMask::full) {
+        pairs += int64_t{tile.row_count} * segment.key_count;
+      } else if (segment.mask == SegmentMask::interval) {
+        const int32_t* pair = plan.intervals.data() + segment.mask_offset;
+        for (int32_t r = 0; r < tile.row_count; ++r) pairs += pair[2 * r + 1] - pair[2 * r];
+      } else {
+        const int64_t words = (tile.row_count + 31) / 32 * segment.key_count;
+        for (int64_t w = 0; w < words; ++w) pairs += std::popcount(plan.bits[segment.mask_offset + w]);
+      }
+    }
+  return pairs * (plan.batch_groups > 1 ? 1 : batch) * (plan.head_groups > 1 ? 1 : heads);
+}
+
+}  // namespace fovea

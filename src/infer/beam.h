@@ -1,0 +1,42 @@
+// Beam search over anything that continues sequences step by step; a beam of 1 is greedy search.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace fovea {
+
+// A model with memory: one row for each hypothesis alive. At first there is one row a sentence.
+class StepDecoder {
+ public:
+  virtual ~StepDecoder() = default;
+  // Feeds the last token of every row and returns the logits of the next: [rows, vocabulary], contiguous.
+  virtual Tensor step(std::span<const int32_t> tokens) = 0;
+  // Row i becomes a copy of what row parents[i] was; rows may repeat, and those not named are gone.
+  virtual void reorder(std::span<const int32_t> parents) = 0;
+};
+
+struct BeamOptions {
+  int beam = 5;
+  int n_best = 1;            // hypotheses returned for a sentence, at most `beam`
+  float length_penalty = 1;  // a hypothesis of n tokens (with its end) scores log p / n^length_penalty
+  int32_t begin = 1, end = 2;
+};
+
+struct Hypothesis {
+  std::vector<int32_t> tokens;  // without begin and end
+  double log_probability = 0;   // of the tokens and the end
+  double score = 0;             // with the length penalty; what hypotheses are ranked by
+};
+
+// Best first, for every sentence. max_lengths[s] is the most tokens sentence s may get before its end is
+// forced. Of equal scores the earlier hypothesis and the smaller token win, so results do not depend on the
+// batch.
+std::vector<std::vector<Hypothesis>> beam_search(StepDecoder& decoder, std::span<const int32_t> max_lengths,
+                                                 const BeamOptions& options = {});
+
+}  // namespace fovea

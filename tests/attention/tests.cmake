@@ -1,0 +1,2 @@
+fovea_test(attention/spec_test unit)
+fovea_test(attention/compile_test unit)

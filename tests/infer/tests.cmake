@@ -1,0 +1,1 @@
+fovea_test(infer/beam_test unit)
