@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "attention/pattern.h"
+#include "kernels/attention_rows.h"
 
 namespace fovea {
 
@@ -59,22 +60,14 @@ struct Terms {
   bool alibi = false;  // x - slope_h |position - key|; slopes 2^(-8 (h + 1) / H) unless given as a parameter
   bool bias = false;   // x + bias, broadcastable to [B, H, Nq, Nk]; trained
   RelativeBuckets relative;  // x + table[bucket(key - position)][h]; trained
-  float gaussian =
-      0;  // sigma > 0: x - (key - p)^2 / (2 sigma^2), p [B, H, Nq] the predicted position; trained
+  // sigma > 0: Luong's local-p. After the selection weights are multiplied by exp(-(key - p)^2 / (2 sigma^2)) and
+  // not normalised again; p [B, H, Nq] is the predicted position among the keys; trained
+  float gaussian = 0;
   bool sink = false;  // one more logit for each head in the softmax's sum, carrying no value; trained
   friend bool operator==(const Terms&, const Terms&) = default;
 };
 
-enum class SelectionKind {
-  soft,       // softmax
-  hard,       // one key drawn from the softmax
-  gumbel,     // softmax((x + Gumbel noise) / tau); straight through: its largest key forward, the soft one
-              // backward
-  argmax,     // the key of the largest score; of equals the first
-  top_k,      // softmax over the k largest scores; of equals the first
-  sparsemax,  // the nearest point of the simplex
-  sigmoid,    // each key on its own: 1 / (1 + exp(-x))
-};
+using kernels::SelectionKind;
 
 struct Selection {
   SelectionKind kind = SelectionKind::soft;
