@@ -1,9 +1,7 @@
 #include "autograd/ops_linear.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "base/parallel.h"
 #include "kernels/gemm.h"
 
 namespace fovea {
@@ -118,51 +116,6 @@ Tensor gradient(const Product& p, const Shape& shape) {
   return summed ? multiply_and_sum(p, shape) : multiply(p, shape);
 }
 
-constexpr double kSqrt2OverPi = 0.7978845608028654;
-
-float activate(Activation activation, float x) {
-  switch (activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return std::max(x, 0.0f);
-    case Activation::gelu:
-      return static_cast<float>(0.5 * x * (1 + std::erf(x * M_SQRT1_2)));
-    case Activation::gelu_tanh:
-      return static_cast<float>(0.5 * x * (1 + std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x))));
-  }
-  return x;
-}
-
-float activation_slope(Activation activation, float x) {
-  switch (activation) {
-    case Activation::none:
-      return 1;
-    case Activation::relu:
-      return x > 0 ? 1.0f : 0.0f;
-    case Activation::gelu:
-      return static_cast<float>(0.5 * (1 + std::erf(x * M_SQRT1_2)) +
-                                x * std::exp(-0.5 * x * x) * 0.3989422804014327);
-    case Activation::gelu_tanh: {
-      const double t = std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x));
-      return static_cast<float>(0.5 * (1 + t) +
-                                0.5 * x * (1 - t * t) * kSqrt2OverPi * (1 + 3 * 0.044715 * x * x));
-    }
-  }
-  return 1;
-}
-
-// Sums of the columns of a [rows, n] matrix, rows in order.
-Tensor column_sums(const Tensor& matrix, int64_t n) {
-  Tensor sums = Tensor::zeros({n});
-  const int64_t rows = n == 0 ? 0 : matrix.count() / n;
-  parallel_for(n, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = begin; j < end; ++j) sums.data()[j] += matrix.data()[i * n + j];
-  });
-  return sums;
-}
-
 }  // namespace
 
 Var matmul(const Var& a, const Var& b, const MatmulOptions& options) {
@@ -205,36 +158,36 @@ Var linear(const Var& x, const Var& weight, const Var& bias, Activation activati
   shape.set(-1, out);
   const int64_t rows = shape.count(0, shape.rank() - 1);
   const Tensor flat = x.value().reshape({rows, in});
-  Tensor before = multiply({flat, false, weight.value(), true, 1}, {rows, out});
-  if (bias.defined()) {
-    const float* b = bias.value().data();
-    parallel_for(rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, out)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i)
-                     for (int64_t j = 0; j < out; ++j) before.data()[i * out + j] += b[j];
-                 });
-  }
-  Tensor y = before;
-  if (activation != Activation::none) {
-    y = Tensor(before.shape());
-    parallel_for(y.count(), 16384, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) y.data()[i] = activate(activation, before.data()[i]);
-    });
+  Tensor y = multiply({flat, false, weight.value(), true, 1}, {rows, out});
+  const bool keep_before = activation == Activation::gelu || activation == Activation::gelu_tanh;
+  const Tensor before = keep_before && recording({x, weight, bias}) ? Tensor(y.shape()) : Tensor();
+  if (bias.defined() || activation != Activation::none) {
+    kernels::bias_activation({.activation = activation,
+                              .rows = rows,
+                              .columns = out,
+                              .x = y.data(),
+                              .bias = bias.defined() ? bias.value().data() : nullptr,
+                              .before = before.defined() ? before.data() : nullptr,
+                              .y = y.data()});
   }
   return record(y.reshape(shape), {x, weight, bias}, [=](const Tensor& grad) {
     Tensor d = grad.reshape({rows, out});
-    if (activation != Activation::none) {
-      Tensor scaled(d.shape());
-      parallel_for(d.count(), 16384, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          scaled.data()[i] = d.data()[i] * activation_slope(activation, before.data()[i]);
-      });
-      d = scaled;
+    const Tensor d_bias = bias.requires_grad() ? Tensor(Shape{out}) : Tensor();
+    if (activation != Activation::none || d_bias.defined()) {
+      const Tensor dx = activation != Activation::none ? Tensor(d.shape()) : Tensor();
+      kernels::bias_activation_backward({.activation = activation,
+                                         .rows = rows,
+                                         .columns = out,
+                                         .saved = before.defined() ? before.data() : y.data(),
+                                         .dy = d.data(),
+                                         .dx = dx.defined() ? dx.data() : nullptr,
+                                         .d_bias = d_bias.defined() ? d_bias.data() : nullptr});
+      if (dx.defined()) d = dx;
     }
     if (x.requires_grad())
       x.add_grad(multiply({d, false, weight.value(), false, 1}, {rows, in}).reshape(x.shape()));
     if (weight.requires_grad()) weight.add_grad(multiply({d, true, flat, false, 1}, {out, in}));
-    if (bias.requires_grad()) bias.add_grad(column_sums(d, out));
+    if (d_bias.defined()) bias.add_grad(d_bias);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/var.h"
+#include "kernels/elementwise.h"
 
 namespace fovea {
 
@@ -15,7 +16,7 @@ struct MatmulOptions {
 // shared.
 Var matmul(const Var& a, const Var& b, const MatmulOptions& options = {});
 
-enum class Activation { none, relu, gelu, gelu_tanh };
+using Activation = kernels::Epilogue;
 
 // x: [..., in], weight: [out, in], bias: [out] or undefined -> activation(x weight^T + bias): [..., out].
 Var linear(const Var& x, const Var& weight, const Var& bias = {}, Activation activation = Activation::none);

@@ -1,19 +1,14 @@
 #include "autograd/ops_shape.h"
 
-#include "base/parallel.h"
+#include "kernels/elementwise.h"
 
 namespace fovea {
 namespace {
 
 // target += source for views of one shape.
 void add_strided(const Tensor& target, const Tensor& source) {
-  Tensor sum = target.clone();
-  const Tensor dense = source.contiguous();
-  float* to = sum.data();
-  const float* from = dense.data();
-  parallel_for(sum.count(), 1 << 16, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-  });
+  const Tensor sum = target.clone();
+  kernels::axpy(1, source.contiguous().data(), sum.data(), sum.count());
   target.copy_from(sum);
 }
 

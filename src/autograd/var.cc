@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "base/parallel.h"
+#include "kernels/elementwise.h"
 
 namespace fovea {
 
@@ -40,12 +41,7 @@ thread_local bool t_recording = true;
 std::atomic<uint64_t> g_next_id{1};
 
 void add_into(const Tensor& target, const Tensor& source) {
-  const Tensor dense = source.contiguous();
-  float* to = target.data();
-  const float* from = dense.data();
-  parallel_for(target.count(), 1 << 16, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-  });
+  kernels::axpy(1, source.contiguous().data(), target.data(), target.count());
 }
 
 void add_rows(const Tensor& target, const RowSparse& source) {
