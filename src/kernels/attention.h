@@ -1,7 +1,9 @@
-// Attention over a block plan: scores, softmax and weighted sum in one pass, nothing of size Nq x Nk in memory.
+// Attention over a block plan: scores, softmax and weighted sum in one pass, nothing of size Nq x Nk in
+// memory.
 //
-// Conventions: a row that sees no key gives output 0, gradients 0 and lse -inf. lse is the natural logarithm of
-// the sum of exp over visible scores (and the sink). A key that is not visited is never read into a result.
+// Conventions: a row that sees no key gives output 0, gradients 0 and lse -inf. lse is the natural logarithm
+// of the sum of exp over visible scores (and the sink). A key that is not visited is never read into a
+// result.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +21,8 @@ struct HeadView {
   T* at(int64_t b, int64_t h, int64_t i) const { return data + b * batch + h * head + i * row; }
 };
 
-// Additive bias or its gradient: element (b, h, i, j) stands at data[b * batch + h * head + i * row + j * column];
-// a stride of 0 broadcasts (and, in a gradient, sums).
+// Additive bias or its gradient: element (b, h, i, j) stands at data[b * batch + h * head + i * row + j *
+// column]; a stride of 0 broadcasts (and, in a gradient, sums).
 template <class T>
 struct BiasView {
   T* data = nullptr;
@@ -36,13 +38,13 @@ struct AttentionShape {
 
 // What happens to a raw score x = q . k, in this order; every term is optional.
 struct ScoreTerms {
-  float scale = 1;                 // x * scale
-  float soft_cap = 0;              // c * tanh(x / c) when > 0
-  const float* alibi = nullptr;    // [H] slopes: x - slope * |i + keys - queries - j| (bottom-right aligned)
-  BiasView<const float> bias;      // x + bias
-  const float* sink = nullptr;     // [H]: one more logit in the softmax's sum, carrying no value
-  float dropout = 0;               // probability of dropping a weight after the softmax; kept ones / (1 - p)
-  uint64_t seed = 0;               // the draw is a function of (seed; b, h, i, j) alone
+  float scale = 1;               // x * scale
+  float soft_cap = 0;            // c * tanh(x / c) when > 0
+  const float* alibi = nullptr;  // [H] slopes: x - slope * |i + keys - queries - j| (bottom-right aligned)
+  BiasView<const float> bias;    // x + bias
+  const float* sink = nullptr;   // [H]: one more logit in the softmax's sum, carrying no value
+  float dropout = 0;             // probability of dropping a weight after the softmax; kept ones / (1 - p)
+  uint64_t seed = 0;             // the draw is a function of (seed; b, h, i, j) alone
 };
 
 struct AttentionForward {
@@ -54,7 +56,8 @@ struct AttentionForward {
   float* lse = nullptr;  // [B, H, Nq] or null
 };
 
-// Gradients are added to what d_bias, d_alibi and d_sink hold; dq, dk and dv are overwritten. Null ones are skipped.
+// Gradients are added to what d_bias, d_alibi and d_sink hold; dq, dk and dv are overwritten. Null ones are
+// skipped.
 struct AttentionBackward {
   AttentionForward forward;  // out and lse as the forward pass left them
   HeadView<const float> d_out;

@@ -1,14 +1,14 @@
 // The block plan: which keys each query visits, compiled from a pattern before any number is looked at.
 //
-// A plan is lists of tiles. A tile is a set of query rows that share one list of key segments. Rows and keys are
-// arithmetic progressions, so a dilated window is a plain window inside its residue class; keys may also be
-// gathered through an index list, so global tokens and random blocks cost one segment. A segment is FULL (every
-// row sees every key), INTERVAL (each row sees one run of the segment's keys: causal edges, windows, lengths) or
-// BITS (any set). Padding, packed documents and differences per head are groups with tiles of their own: a kernel
-// knows nothing of patterns.
+// A plan is lists of tiles. A tile is a set of query rows that share one list of key segments. Rows and keys
+// are arithmetic progressions, so a dilated window is a plain window inside its residue class; keys may also
+// be gathered through an index list, so global tokens and random blocks cost one segment. A segment is FULL
+// (every row sees every key), INTERVAL (each row sees one run of the segment's keys: causal edges, windows,
+// lengths) or BITS (any set). Padding, packed documents and differences per head are groups with tiles of
+// their own: a kernel knows nothing of patterns.
 //
-// Held by whoever builds a plan: within a group every query row stands in exactly one tile (one that sees nothing
-// stands in a tile without segments), and no segment of a tile repeats a key of another.
+// Held by whoever builds a plan: within a group every query row stands in exactly one tile (one that sees
+// nothing stands in a tile without segments), and no segment of a tile repeats a key of another.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct PlanSegment {
   int32_t gather = -1;  // offset into indices, or -1
   SegmentMask mask = SegmentMask::full;
   // interval: rows' (begin, end) pairs in segment-local j stand at intervals[mask_offset + 2 * row].
-  // bits: row r of key j is bit r % 32 of bits[mask_offset + j * words + r / 32], words = ceil(row_count / 32).
+  // bits: row r of key j is bit r % 32 of bits[mask_offset + j * words + r / 32], words = ceil(row_count /
+  // 32).
   int32_t mask_offset = 0;
 };
 
@@ -45,7 +46,8 @@ inline constexpr int32_t kMaxTileRows = 192;  // a multiple of 48: three vectors
 struct AttentionPlan {
   int64_t query_count = 0, key_count = 0;
   int32_t batch_groups = 1, head_groups = 1;
-  std::vector<int32_t> group_tiles;  // [groups + 1]: tiles of group g are [group_tiles[g], group_tiles[g + 1])
+  std::vector<int32_t>
+      group_tiles;  // [groups + 1]: tiles of group g are [group_tiles[g], group_tiles[g + 1])
   std::vector<PlanTile> tiles;
   std::vector<PlanSegment> segments;
   std::vector<int32_t> indices;

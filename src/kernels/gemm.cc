@@ -18,7 +18,8 @@ void gemm_serial(const Gemm& g) {
   (void)single;
   const dnnl_status_t status =
       dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a,
-                 std::max<int64_t>(g.lda, 1), g.b, std::max<int64_t>(g.ldb, 1), g.beta, g.c, std::max<int64_t>(g.ldc, 1));
+                 std::max<int64_t>(g.lda, 1), g.b, std::max<int64_t>(g.ldb, 1), g.beta, g.c,
+                 std::max<int64_t>(g.ldc, 1));
   FOVEA_ASSERT(status == dnnl_success);
 }
 
@@ -45,9 +46,11 @@ struct Cut {
   int64_t rows, columns;
 };
 
-// Block shape by problem shape. Large blocks keep oneDNN's packing cheap; at least a few of them keep cores busy.
+// Block shape by problem shape. Large blocks keep oneDNN's packing cheap; at least a few of them keep cores
+// busy.
 Cut choose_cut(const Gemm& g) {
-  constexpr int64_t kSmall = int64_t{1} << 18;  // multiply-adds below which a second thread costs more than it gives
+  constexpr int64_t kSmall = int64_t{1}
+                             << 18;  // multiply-adds below which a second thread costs more than it gives
   if (g.m * g.n * g.k <= kSmall) return {g.m, g.n};
   const auto halves = [](int64_t size, int64_t unit, int64_t most) {
     const int64_t pieces = std::max<int64_t>(2, (size + most - 1) / most);
@@ -60,7 +63,9 @@ Cut choose_cut(const Gemm& g) {
 
 }  // namespace
 
-void gemm(const Gemm& g) { gemm_batched(g, 1, 0, 0, 0); }
+void gemm(const Gemm& g) {
+  gemm_batched(g, 1, 0, 0, 0);
+}
 
 void gemm_batched(const Gemm& first, int64_t count, int64_t stride_a, int64_t stride_b, int64_t stride_c) {
   if (first.m == 0 || first.n == 0 || count == 0) return;
@@ -83,7 +88,8 @@ void gemm_batched(const Gemm& first, int64_t count, int64_t stride_a, int64_t st
     }
   };
   // Small products of a large batch share a chunk: about 2^18 multiply-adds make one worth handing out.
-  const int64_t work = std::max<int64_t>(1, std::min(first.m, cut.rows) * std::min(first.n, cut.columns) * first.k);
+  const int64_t work =
+      std::max<int64_t>(1, std::min(first.m, cut.rows) * std::min(first.n, cut.columns) * first.k);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / work);
   parallel_for(count * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) run(job);

@@ -14,28 +14,44 @@
 #include "base/error.h"
 
 #if defined(__x86_64__)
-#define FOVEA_LEVEL_TABLES(Table, table, getter)              \
-  namespace fovea::kernels {                                  \
-  namespace scalar { extern const Table table; }              \
-  namespace sse4 { extern const Table table; }                \
-  namespace avx2 { extern const Table table; }                \
-  namespace avx512 { extern const Table table; }              \
-  const Table& getter(Level level) {                          \
-    switch (level) {                                          \
-      case Level::sse4: return sse4::table;                   \
-      case Level::avx2: return avx2::table;                   \
-      case Level::avx512: return avx512::table;               \
-      default: return scalar::table;                          \
-    }                                                         \
-  }                                                           \
+#define FOVEA_LEVEL_TABLES(Table, table, getter) \
+  namespace fovea::kernels {                     \
+  namespace scalar {                             \
+  extern const Table table;                      \
+  }                                              \
+  namespace sse4 {                               \
+  extern const Table table;                      \
+  }                                              \
+  namespace avx2 {                               \
+  extern const Table table;                      \
+  }                                              \
+  namespace avx512 {                             \
+  extern const Table table;                      \
+  }                                              \
+  const Table& getter(Level level) {             \
+    switch (level) {                             \
+      case Level::sse4:                          \
+        return sse4::table;                      \
+      case Level::avx2:                          \
+        return avx2::table;                      \
+      case Level::avx512:                        \
+        return avx512::table;                    \
+      default:                                   \
+        return scalar::table;                    \
+    }                                            \
+  }                                              \
   }
 #else
-#define FOVEA_LEVEL_TABLES(Table, table, getter)              \
-  namespace fovea::kernels {                                  \
-  namespace scalar { extern const Table table; }              \
-  namespace neon { extern const Table table; }                \
-  const Table& getter(Level level) {                          \
+#define FOVEA_LEVEL_TABLES(Table, table, getter)               \
+  namespace fovea::kernels {                                   \
+  namespace scalar {                                           \
+  extern const Table table;                                    \
+  }                                                            \
+  namespace neon {                                             \
+  extern const Table table;                                    \
+  }                                                            \
+  const Table& getter(Level level) {                           \
     return level == Level::neon ? neon::table : scalar::table; \
-  }                                                           \
+  }                                                            \
   }
 #endif

@@ -36,9 +36,7 @@ TEST(ParallelFor, CutsByGrainNotByThreads) {
 TEST(ParallelFor, NestedCallsRunSeriallyAndFinish) {
   set_num_threads(2);
   std::atomic<int> total{0};
-  parallel_for(4, 1, [&](int64_t, int64_t) {
-    parallel_for(5, 1, [&](int64_t, int64_t) { ++total; });
-  });
+  parallel_for(4, 1, [&](int64_t, int64_t) { parallel_for(5, 1, [&](int64_t, int64_t) { ++total; }); });
   EXPECT_EQ(total, 20);
   set_num_threads(0);
 }
@@ -49,7 +47,9 @@ TEST(ParallelFor, ExceptionReachesTheCaller) {
   set_num_threads(0);
 }
 
-TEST(SetNumThreads, RefusesNegativeCounts) { EXPECT_THROW(set_num_threads(-1), Error); }
+TEST(SetNumThreads, RefusesNegativeCounts) {
+  EXPECT_THROW(set_num_threads(-1), Error);
+}
 
 }  // namespace
 }  // namespace fovea
