@@ -1,0 +1,141 @@
+#include "autograd/ops_norm.h"
+
+#include "kernels/elementwise.h"
+#include "kernels/norm.h"
+
+namespace fovea {
+namespace {
+
+struct NormSizes {
+  int64_t rows, columns;
+};
+
+NormSizes check(const Var& x, const Var& weight, const Var& bias) {
+  require(x.rank() >= 1, "layer_norm: got a single number, wanted [..., d]");
+  const int64_t d = x.size(-1);
+  for (const Var* parameter : {&weight, &bias}) {
+    require(!parameter->defined() || parameter->shape() == Shape{d},
+            "layer_norm: got a weight or bias of shape ", parameter->defined() ? parameter->shape() : Shape{},
+            " for input ", x.shape(), ", wanted [", d, "]");
+  }
+  return {x.shape().count(0, x.rank() - 1), d};
+}
+
+const float* data_or_null(const Var& v) {
+  return v.defined() ? v.value().data() : nullptr;
+}
+
+// Statistics of the forward pass and what was normalised.
+struct Saved {
+  Tensor sum, mean, rstd;
+};
+
+// Adds the gradients of everything that met in the norm: x is null where there was no dropout and residual.
+struct NormParents {
+  Var x, residual, weight, bias;
+};
+
+void run_backward(const NormParents& parents, const Saved& saved, const kernels::Dropout& dropout,
+                  const Tensor& dy, const Tensor& d_sum) {
+  const auto& [x, residual, weight, bias] = parents;
+  const Tensor d_residual(saved.sum.shape());
+  const Tensor d_x = x.requires_grad() && dropout.active() ? Tensor(saved.sum.shape()) : Tensor();
+  const Tensor d_weight = weight.requires_grad() ? Tensor(weight.shape()) : Tensor();
+  const Tensor d_bias = bias.requires_grad() ? Tensor(bias.shape()) : Tensor();
+  const auto pointer = [](const Tensor& t) { return t.defined() ? t.data() : nullptr; };
+  kernels::norm_backward({.rows = saved.mean.count(),
+                          .columns = saved.sum.size(-1),
+                          .dy = dy.data(),
+                          .d_sum = pointer(d_sum),
+                          .sum = saved.sum.data(),
+                          .mean = saved.mean.data(),
+                          .rstd = saved.rstd.data(),
+                          .weight = data_or_null(weight),
+                          .dropout = dropout,
+                          .d_residual = d_residual.data(),
+                          .d_x = pointer(d_x),
+                          .d_weight = pointer(d_weight),
+                          .d_bias = pointer(d_bias)});
+  if (weight.requires_grad()) weight.add_grad(d_weight);
+  if (bias.requires_grad()) bias.add_grad(d_bias);
+  if (x.requires_grad()) x.add_grad(d_x.defined() ? d_x : d_residual);
+  if (residual.requires_grad()) residual.add_grad(d_residual);
+}
+
+}  // namespace
+
+Var dropout(const Var& x, float p, uint64_t seed) {
+  require(p >= 0 && p < 1, "dropout: got p = ", p, ", wanted 0 or more and less than 1");
+  if (p == 0) return x;
+  const kernels::Dropout draws{.probability = p, .seed = seed};
+  const Tensor from = x.value().contiguous();
+  Tensor y(x.shape());
+  kernels::dropout(draws, from.data(), y.data(), y.count());
+  return record(std::move(y), {x}, [x, draws](const Tensor& grad) {
+    Tensor dx(x.shape());
+    kernels::dropout(draws, grad.data(), dx.data(), dx.count());
+    x.add_grad(dx);
+  });
+}
+
+Var layer_norm(const Var& x, const Var& weight, const Var& bias, float epsilon) {
+  const NormSizes sizes = check(x, weight, bias);
+  const bool keep = recording({x, weight, bias});
+  Saved saved{x.value().contiguous(), {}, {}};
+  if (keep) {
+    saved.mean = Tensor(Shape{sizes.rows});
+    saved.rstd = Tensor(Shape{sizes.rows});
+  }
+  Tensor y(x.shape());
+  kernels::norm_forward({.rows = sizes.rows,
+                         .columns = sizes.columns,
+                         .x = saved.sum.data(),
+                         .weight = data_or_null(weight),
+                         .bias = data_or_null(bias),
+                         .epsilon = epsilon,
+                         .y = y.data(),
+                         .mean = keep ? saved.mean.data() : nullptr,
+                         .rstd = keep ? saved.rstd.data() : nullptr});
+  return record(std::move(y), {x, weight, bias}, [x, weight, bias, saved](const Tensor& grad) {
+    run_backward({{}, x, weight, bias}, saved, {}, grad, {});
+  });
+}
+
+NormedSum residual_dropout_norm(const Var& x, const Var& residual, const Var& weight, const Var& bias,
+                                float p, uint64_t seed, float epsilon) {
+  require(p >= 0 && p < 1, "dropout: got p = ", p, ", wanted 0 or more and less than 1");
+  require(x.shape() == residual.shape(), "residual_dropout_norm: got ", x.shape(), " and a residual of ",
+          residual.shape(), ", wanted the same shape");
+  const NormSizes sizes = check(x, weight, bias);
+  const kernels::Dropout draws{.probability = p, .seed = seed};
+  const Tensor from = x.value().contiguous(), base = residual.value().contiguous();
+  const Saved saved{Tensor(x.shape()), Tensor(Shape{sizes.rows}), Tensor(Shape{sizes.rows})};
+  Tensor y(x.shape());
+  kernels::norm_forward({.rows = sizes.rows,
+                         .columns = sizes.columns,
+                         .x = from.data(),
+                         .residual = base.data(),
+                         .dropout = draws,
+                         .weight = data_or_null(weight),
+                         .bias = data_or_null(bias),
+                         .epsilon = epsilon,
+                         .sum = saved.sum.data(),
+                         .y = y.data(),
+                         .mean = saved.mean.data(),
+                         .rstd = saved.rstd.data()});
+  const Var parents[] = {x, residual, weight, bias};
+  std::vector<Var> results = record_many({y, saved.sum}, parents, [=](std::span<const Tensor> grads) {
+    if (grads[0].defined()) {
+      run_backward({x, residual, weight, bias}, saved, draws, grads[0], grads[1]);
+      return;
+    }
+    residual.add_grad(grads[1]);
+    if (!x.requires_grad()) return;
+    const Tensor dx(x.shape());
+    kernels::dropout(draws, grads[1].data(), dx.data(), dx.count());
+    x.add_grad(dx);
+  });
+  return {results[0], results[1]};
+}
+
+}  // namespace fovea
