@@ -1,0 +1,216 @@
+// Forward attention: for each tile of queries, strips of keys flow through scores, running softmax and
+// weighted sum; nothing larger than a strip is ever stored.
+#include "base/parallel.h"
+#include "kernels/attention_levels.h"
+#include "kernels/attention_scratch.h"
+#include "kernels/attention_tile-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+// The running softmax of one tile, and the scratch it works in.
+struct TileState {
+  float* queries;  // [d][lanes] per group, scaled
+  float* out;      // [dv][lanes] per group, not yet divided by sum
+  float* max;      // [lanes]
+  float* sum;      // [lanes]
+  float* begin;    // [lanes]: interval masks
+  float* end;
+  float* scores;   // [strip][lanes of a group]
+  float* factors;  // the same for dropout
+  float* trash;    // [dv]: rows of padding lanes are written here
+  bool started[kMaxGroups];
+};
+
+constexpr int64_t kGroupLanes = kTileVectors * kLanes;
+
+int64_t state_floats(const AttentionShape& shape) {
+  constexpr int64_t kTileLanes = kMaxTileRows + kLanes;
+  return kTileLanes * (shape.d + shape.dv + 4) + 2 * kMaxStrip * kGroupLanes + shape.dv;
+}
+
+TileState place_state(const AttentionShape& shape, float* memory) {
+  constexpr int64_t kTileLanes = kMaxTileRows + kLanes;
+  TileState state;
+  const auto take = [&](int64_t count) { return memory += count, memory - count; };
+  state.scores = take(kMaxStrip * kGroupLanes);
+  state.factors = take(kMaxStrip * kGroupLanes);
+  state.queries = take(kTileLanes * shape.d);
+  state.out = take(kTileLanes * shape.dv);
+  state.max = take(kTileLanes);
+  state.sum = take(kTileLanes);
+  state.begin = take(kTileLanes);
+  state.end = take(kTileLanes);
+  state.trash = take(shape.dv);
+  return state;
+}
+
+struct TileJob {
+  const AttentionForward& a;
+  int64_t b, h, kv_head;
+  const PlanTile& tile;
+  TileLanes lanes;
+  HeadTerms terms;
+  LaneQueries queries;
+  TileState state;
+
+  TileJob(const AttentionForward& call, int64_t batch, int64_t head, const PlanTile& plan_tile, float* memory)
+      : a(call),
+        b(batch),
+        h(head),
+        kv_head(head / (call.shape.heads / call.shape.kv_heads)),
+        tile(plan_tile),
+        lanes(plan_tile.row_count, kTileVectors),
+        terms(call.terms, batch, head),
+        state(place_state(call.shape, memory)) {
+    queries.fill(tile, lanes, a.shape);
+    if (terms.dropout > 0) queries.draw_keys(lanes.lanes, a.terms.seed, b, h);
+  }
+
+  void pack_queries() {
+    for (int g = 0; g < lanes.groups; ++g) {
+      const LaneGroup& group = lanes.group[g];
+      float* to = state.queries + group.first * a.shape.d;
+      for (int64_t v = 0; v < group.lanes(); v += kLanes) {
+        const float* rows[kLanes];
+        for (int lane = 0; lane < kLanes; ++lane)
+          rows[lane] = a.q.at(b, h, queries.query[group.first + v + lane]);
+        pack_lanes(rows, a.shape.d, terms.q_scale, to + v, group.lanes());
+      }
+    }
+  }
+
+  // The sink is a first key without a value.
+  void reset() {
+    const bool sink = a.terms.sink && a.terms.sink[h] > kLowest;
+    for (int64_t lane = 0; lane < lanes.lanes; ++lane) {
+      state.max[lane] = sink ? a.terms.sink[h] * kLog2e : kLowest;
+      state.sum[lane] = sink ? 1 : 0;
+    }
+    for (int g = 0; g < lanes.groups; ++g) state.started[g] = false;
+  }
+
+  // Keys [from, to) of the strip (strip-local) meet group g.
+  template <bool kCareful>
+  void visit(int g, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
+    const LaneGroup& group = lanes.group[g];
+    const int64_t ld = group.lanes();
+    const float* packed = state.queries + group.first * a.shape.d;
+    float* max = state.max + group.first;
+    float* sum = state.sum + group.first;
+    HWY_ALIGN float raised[kGroupLanes];
+    HWY_ALIGN float factor[kGroupLanes];
+    for (int64_t lane = 0; lane < ld; ++lane) raised[lane] = max[lane];
+    const ScoreBlock block{state.scores, ld, from, to};
+    float* first = block.s + from * ld;
+    if (!masked && terms.plain()) {
+      scores_product<true>(strip.k + from, to - from, a.shape.d, packed, ld, first, raised);
+    } else {
+      scores_product<false>(strip.k + from, to - from, a.shape.d, packed, ld, first, nullptr);
+      terms_pass(block, strip, terms, queries, group.first, nullptr);
+      if (masked) mask_pass(block, strip, view);
+      max_pass(block, raised);
+    }
+    const bool grew = raise_max(raised, ld, max, sum, factor);
+    weights_pass(block, max, sum);
+    if (terms.dropout > 0) {
+      dropout_pass(block, strip, queries, group.first, terms.dropout, state.factors);
+      for_each_vector(block, [&](int t, int64_t v, float* s) FOVEA_INLINE {
+        hn::StoreU(hn::Mul(hn::LoadU(kTag, s), hn::LoadU(kTag, state.factors + t * ld + v)), kTag, s);
+      });
+    }
+    const Update update = !state.started[g] ? Update::store : grew ? Update::rescale : Update::add;
+    columns_product<kCareful>(strip.v + from, to - from, a.shape.dv, first, ld, update, factor,
+                              state.out + group.first * a.shape.dv);
+    state.started[g] = true;
+  }
+
+  template <bool kCareful>
+  void run() {
+    reset();
+    visit_keys(a, b, kv_head, tile, lanes, state.begin, state.end,
+               [&](int g, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
+                 visit<kCareful>(g, strip, from, to, view, masked);
+               });
+  }
+
+  // Divides by the sums and writes the rows; false, with nothing written, when a result is not finite.
+  bool finish(bool check) {
+    const int64_t dv = a.shape.dv;
+    HWY_ALIGN float inverse[kGroupLanes];
+    if (check) {
+      for (int g = 0; g < lanes.groups; ++g) {
+        const LaneGroup& group = lanes.group[g];
+        if (state.started[g] && !all_finite(state.out + group.first * dv, 0, 1, dv * group.lanes()))
+          return false;
+      }
+    }
+    for (int g = 0; g < lanes.groups; ++g) {
+      const LaneGroup& group = lanes.group[g];
+      const int64_t ld = group.lanes();
+      float* out = state.out + group.first * dv;
+      if (!state.started[g])
+        for (int64_t n = 0; n < dv * ld; ++n) out[n] = 0;
+      for (int64_t v = 0; v < ld; v += kLanes) {
+        const Vec sum = hn::LoadU(kTag, state.sum + group.first + v);
+        const auto empty = hn::Eq(sum, hn::Zero(kTag));
+        float* rows[kLanes];
+        for (int lane = 0; lane < kLanes; ++lane)
+          rows[lane] =
+              v + lane < group.rows ? a.out.at(b, h, queries.query[group.first + v + lane]) : state.trash;
+        hn::Store(hn::IfThenZeroElse(empty, hn::Div(hn::Set(kTag, 1.0f), sum)), kTag, inverse);
+        unpack_lanes(out + v, ld, dv, hn::Load(kTag, inverse), false, rows);
+        if (a.lse) {
+          const Vec max = hn::LoadU(kTag, state.max + group.first + v);
+          const Vec lse = hn::MulAdd(max, hn::Set(kTag, kLn2), vmath::log(kTag, sum));
+          hn::Store(hn::IfThenElse(empty, hn::Neg(hn::Inf(kTag)), lse), kTag, inverse);
+          float* to = a.lse + (b * a.shape.heads + h) * a.shape.queries;
+          for (int lane = 0; lane < kLanes && v + lane < group.rows; ++lane)
+            to[queries.query[group.first + v + lane]] = inverse[lane];
+        }
+      }
+    }
+    return true;
+  }
+};
+
+// A weight of 0 must take nothing from its value, even from a NaN. The fast product cannot promise that, so a
+// result that is not finite is computed again with care: the plain case pays one look at the output.
+void forward_tile(const AttentionForward& a, int64_t b, int64_t h, const PlanTile& tile) {
+  if (tile.row_count == 0) return;
+  TileJob job(a, b, h, tile, attention_scratch(state_floats(a.shape)));
+  job.pack_queries();
+  job.run<false>();
+  if (job.finish(true)) return;
+  job.run<true>();
+  job.finish(false);
+}
+
+void forward(const AttentionForward& a) {
+  const AttentionPlan& plan = *a.plan;
+  const int64_t heads = a.shape.batch * a.shape.heads;
+  int64_t most =
+      0;  // tiles of a group; groups differ in length, so some of the numbers below stand for nothing
+  for (size_t g = 0; g + 1 < plan.group_tiles.size(); ++g)
+    most = larger(most, plan.group_tiles[g + 1] - plan.group_tiles[g]);
+  const int64_t rows = larger(1, a.shape.queries / larger(1, most));
+  const int64_t work = rows * larger(1, a.shape.keys) * (a.shape.d + a.shape.dv);
+  const int64_t grain = larger(1, smaller(heads * most / 16, (int64_t{1} << 21) / larger(1, work)));
+  parallel_for(heads * most, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      const int64_t b = n / most / a.shape.heads, h = n / most % a.shape.heads;
+      const int64_t group = plan_group(plan, b, h), t = plan.group_tiles[group] + n % most;
+      if (t < plan.group_tiles[group + 1]) forward_tile(a, b, h, plan.tiles[t]);
+    }
+  });
+}
+
+}  // namespace
+
+namespace FOVEA_LEVEL {
+void attention_forward(const AttentionForward& a) {
+  forward(a);
+}
+}  // namespace FOVEA_LEVEL
+
+}  // namespace fovea::kernels
