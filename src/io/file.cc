@@ -1,6 +1,7 @@
 #include "io/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -194,6 +195,23 @@ void remove_leftovers(const fs::path& directory) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored))
     if (entry.path().filename().string().starts_with(kTemporaryPrefix)) fs::remove_all(entry.path(), ignored);
+}
+
+DirectoryLock::DirectoryLock(const fs::path& directory) {
+  const fs::path path = directory / ".fovea-lock";
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_with_errno("write", path);
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  const bool taken = errno == EWOULDBLOCK;
+  ::close(descriptor_);
+  // Where locks are not supported, working without one is better than not at all.
+  require(!taken, "another process is working in ", directory.string(),
+          "; wait for it or choose another directory");
+  descriptor_ = -1;
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void make_directories(const fs::path& directory) {

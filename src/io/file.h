@@ -80,6 +80,20 @@ void replace_link(const std::filesystem::path& link, const std::string& target);
 // Removes the temporary files and directories that a killed process left in `directory`.
 void remove_leftovers(const std::filesystem::path& directory);
 
+// Keeps other processes out of a directory while it lives, by a lock file that the system frees when a
+// process dies.
+class DirectoryLock {
+ public:
+  // Throws Error when another process holds it.
+  explicit DirectoryLock(const std::filesystem::path& directory);
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  ~DirectoryLock();
+
+ private:
+  int descriptor_ = -1;
+};
+
 // Makes a directory and its parents; throws Error saying why it cannot.
 void make_directories(const std::filesystem::path& directory);
 

@@ -148,6 +148,16 @@ TEST(ReplaceLink, PointsAtTheLatestTarget) {
   EXPECT_EQ(entry_count(directory.path()), 1u);
 }
 
+TEST(DirectoryLock, LetsOneInAtATime) {
+  const TemporaryDirectory directory;
+  {
+    const DirectoryLock first(directory.path());
+    EXPECT_THAT(error_of([&] { DirectoryLock second(directory.path()); }),
+                HasSubstr("another process is working"));
+  }
+  EXPECT_EQ(error_of([&] { DirectoryLock third(directory.path()); }), "no error");
+}
+
 TEST(RemoveLeftovers, RemovesOnlyTemporaryNames) {
   const TemporaryDirectory directory;
   write_atomically(directory / "mine", "x");
