@@ -21,6 +21,7 @@ constexpr const char* kIntroduction =
 void add_verbs(CLI::App& app) {
   add_info(app);
   add_bench(app);
+  add_score(app);
 }
 
 // The verb the line had reached: the innermost subcommand that was named.

@@ -10,6 +10,7 @@ namespace fovea::cli {
 
 void add_info(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_score(CLI::App& app);
 
 // The verbs under `fovea bench`.
 void add_bench_peak(CLI::App& bench);

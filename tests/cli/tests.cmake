@@ -8,3 +8,6 @@ function(fovea_cli_test path)
 endfunction()
 
 fovea_cli_test(cli/main_test unit)
+fovea_cli_test(cli/score_test unit)
+target_link_libraries(test_cli_score_test PRIVATE PkgConfig::zlib)
+target_compile_definitions(test_cli_score_test PRIVATE FOVEA_SOURCE="${CMAKE_SOURCE_DIR}")

@@ -1,0 +1,51 @@
+// Lines of a text file, plain or gzip, one after the other in bounded memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace fovea::data {
+
+// Why a line cannot be used.
+enum class LineFault { none, bad_utf8, too_long };
+
+// A line longer than this is a fault: nothing a person wrote as one sentence.
+inline constexpr size_t kMaxLineBytes = 64 * 1024;
+
+// Reads as bytes come, so a line typed in a terminal is there at once. A line ends at "\n" or "\r\n"; the
+// last one may lack it; a byte-order mark at the start is dropped. gzip is known by its first bytes.
+class LineReader {
+ public:
+  // path: a file, or "-" for standard input. Throws Error when it cannot be opened.
+  explicit LineReader(std::string path, size_t max_line_bytes = kMaxLineBytes);
+  ~LineReader();
+  LineReader(LineReader&&) noexcept;
+  LineReader& operator=(LineReader&&) noexcept;
+
+  // Gives the next line without its end, or false at the end of the file. A line over the limit comes empty,
+  // as fault() too_long; one that is not UTF-8 comes whole, as fault() bad_utf8. Throws Error when reading
+  // fails.
+  bool next(std::string& line);
+
+  int64_t line_number() const { return line_number_; }  // of the last line given, from 1
+  LineFault fault() const { return fault_; }
+  // What is wrong with the last line, for people: "train.en, line 7: not UTF-8 at byte 13 (0xff)".
+  std::string fault_text() const;
+  // The file's name as messages show it.
+  const std::string& name() const { return name_; }
+  // "train.en, line 7"
+  std::string place() const;
+
+ private:
+  class Bytes;
+  std::string name_;
+  std::unique_ptr<Bytes> bytes_;
+  size_t max_line_bytes_;
+  int64_t line_number_ = 0;
+  LineFault fault_ = LineFault::none;
+  size_t bad_at_ = 0;
+  unsigned char bad_byte_ = 0;
+};
+
+}  // namespace fovea::data

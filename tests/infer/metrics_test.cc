@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "infer/bleu.h"
+#include "infer/chrf.h"
+
+namespace fovea::infer {
+namespace {
+
+using nlohmann::json;
+using Sets = std::vector<std::vector<std::string>>;
+
+const json& golden() {
+  static const json values = [] {
+    std::ifstream file(FOVEA_GOLDEN "/metrics.json");
+    return json::parse(file);
+  }();
+  return values;
+}
+
+TEST(Bleu, EqualsSacreBleu) {
+  ASSERT_EQ(golden()["sacrebleu"], kSacreBleuVersion);
+  for (const json& example : golden()["cases"]) {
+    const std::vector<std::string> hypotheses = example["hypotheses"];
+    const Sets references = example["references"];
+    for (const json& want : example["bleu"]) {
+      SCOPED_TRACE(example["name"].dump() + " " + want["signature"].dump());
+      const BleuScore got =
+          bleu(hypotheses, references, {.tokenize = want["tokenize"], .lowercase = want["lowercase"]});
+      EXPECT_EQ(got.matched, (want["counts"].get<std::array<int64_t, 4>>()));
+      EXPECT_EQ(got.total, (want["totals"].get<std::array<int64_t, 4>>()));
+      EXPECT_EQ(got.hypothesis_length, want["sys_len"]);
+      EXPECT_EQ(got.reference_length, want["ref_len"]);
+      EXPECT_NEAR(got.brevity_penalty, want["bp"].get<double>(), 1e-12);
+      for (int n = 0; n < 4; ++n) EXPECT_NEAR(got.precisions[n], want["precisions"][n].get<double>(), 1e-10);
+      EXPECT_NEAR(got.score, want["score"].get<double>(), 1e-9);
+      EXPECT_EQ(got.signature, want["signature"]);
+      const std::string line = want["line"];
+      EXPECT_TRUE(line.ends_with(" " + got.details())) << line << "\n" << got.details();
+    }
+  }
+}
+
+TEST(Chrf, EqualsSacreBleu) {
+  for (const json& example : golden()["cases"]) {
+    const std::vector<std::string> hypotheses = example["hypotheses"];
+    const Sets references = example["references"];
+    for (const json& want : example["chrf"]) {
+      SCOPED_TRACE(example["name"].dump() + " " + want["signature"].dump());
+      const ChrfScore got =
+          chrf(hypotheses, references, {.word_order = want["word_order"], .lowercase = want["lowercase"]});
+      EXPECT_NEAR(got.score, want["score"].get<double>(), 1e-9);
+      EXPECT_EQ(got.name, want["name"]);
+      EXPECT_EQ(got.signature, want["signature"]);
+    }
+  }
+}
+
+TEST(Bleu, TokenisesAsMteval) {
+  const auto tokens = [](const char* text, const char* tokenize) {
+    return bleu_tokens(text, {.tokenize = tokenize, .lowercase = false});
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(tokens("It costs $3.50, no?", "13a"), (Words{"It", "costs", "$", "3.50", ",", "no", "?"}));
+  EXPECT_EQ(tokens("我喜欢food。", "zh"), (Words{"我", "喜", "欢", "food", "。"}));
+  EXPECT_EQ(tokens("ab c", "char"), (Words{"a", "b", "c"}));
+  EXPECT_EQ(tokens("don't, stop", "none"), (Words{"don't,", "stop"}));
+}
+
+template <class Call>
+std::string complaint(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Metrics, ExplainWhatIsWrong) {
+  const std::vector<std::string> two{"a", "b"};
+  EXPECT_EQ(complaint([&] { bleu(two, Sets{{"a"}}); }), "2 hypotheses but 1 references, wanted as many");
+  EXPECT_EQ(complaint([&] { chrf(two, Sets{{"a"}}); }), "2 hypotheses but 1 references, wanted as many");
+  EXPECT_EQ(complaint([&] { bleu({}, Sets{{}}); }), "no sentences to score");
+  EXPECT_EQ(complaint([&] { bleu(two, Sets{}); }), "no references to score against");
+  EXPECT_EQ(complaint([&] { bleu(two, Sets{two}, {.tokenize = "14", .lowercase = false}); }),
+            "no BLEU tokenizer '14', wanted 13a, zh, char or none");
+}
+
+}  // namespace
+}  // namespace fovea::infer
