@@ -70,23 +70,23 @@ struct ChosenWeights {
 // The sink of `terms` goes with soft and top_k only. Every result may be left out; when only chosen weights
 // are asked for, only their rows are computed.
 struct AttentionRowsForward {
-  AttentionShape shape;  // d: the width of q and k, whichever the family
+  AttentionShape shape{};  // d: the width of q and k, whichever the family
   ScoreFamily score = ScoreFamily::dot;
-  ScoreTerms terms;
-  RelativeTerm relative;
-  GaussianTerm gaussian;
-  SelectionTerms selection;
+  ScoreTerms terms{};
+  RelativeTerm relative{};
+  GaussianTerm gaussian{};
+  SelectionTerms selection{};
   const AttentionPlan* plan = nullptr;
-  HeadView<const float> q, k, v;
+  HeadView<const float> q{}, k{}, v{};
   const float* score_vector =
       nullptr;  // additive: a [d] of head h stands at score_vector + h * score_vector_head
   int64_t score_vector_head = 0;
-  HeadView<float> out;
+  HeadView<float> out{};
   float* lse = nullptr;       // [B, H, Nq]: of all visible scores (and the sink), whatever the selection
   int32_t* chosen = nullptr;  // [B, H, Nq]: the key of hard and argmax; -1 where none is visible
   float* log_probability = nullptr;  // [B, H, Nq]: hard, of the chosen key; 0 where none is visible
   float* entropy = nullptr;          // [B, H, Nq]: hard, of the softmax it was drawn from, in nats
-  ChosenWeights weights;
+  ChosenWeights weights{};
 };
 
 // Gradients. dq, dk, dv and d_centre are overwritten; the others are added to what they hold. Null ones are
@@ -96,13 +96,13 @@ struct AttentionRowsForward {
 // learn from d_log_probability and d_entropy alone. REINFORCE is d_log_probability = -(reward - baseline),
 // and an entropy bonus is d_entropy = -weight. Under argmax scores learn nothing. v learns from d_out always.
 struct AttentionRowsBackward {
-  AttentionRowsForward forward;  // its results are not read
-  HeadView<const float> d_out;
+  AttentionRowsForward forward{};  // its results are not read
+  HeadView<const float> d_out{};
   const float* d_log_probability = nullptr;  // [B, H, Nq]
   const float* d_entropy = nullptr;          // [B, H, Nq]
-  HeadView<float> dq, dk, dv;
+  HeadView<float> dq{}, dk{}, dv{};
   float* d_score_vector = nullptr;  // strides of score_vector
-  BiasView<float> d_bias;
+  BiasView<float> d_bias{};
   float* d_alibi = nullptr;     // [H]
   float* d_sink = nullptr;      // [H]
   float* d_relative = nullptr;  // strides of relative.table
