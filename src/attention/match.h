@@ -7,7 +7,5 @@ template <class... Fs>
 struct Match : Fs... {
   using Fs::operator()...;
 };
-template <class... Fs>
-Match(Fs...) -> Match<Fs...>;
 
 }  // namespace fovea

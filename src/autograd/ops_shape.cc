@@ -7,6 +7,10 @@ namespace {
 
 // target += source for views of one shape.
 void add_strided(const Tensor& target, const Tensor& source) {
+  if (target.is_contiguous()) {
+    kernels::axpy(1, source.contiguous().data(), target.data(), target.count());
+    return;
+  }
   const Tensor sum = target.clone();
   kernels::axpy(1, source.contiguous().data(), sum.data(), sum.count());
   target.copy_from(sum);

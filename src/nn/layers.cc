@@ -12,4 +12,14 @@ Linear::Linear(int64_t in, int64_t out, Rng& rng, bool with_bias) {
   if (with_bias) bias = add_parameter("bias", uniform({out}, -bound, bound, rng));
 }
 
+LayerNorm::LayerNorm(int64_t d, float small)
+    : weight(add_parameter("weight", Tensor::full({d}, 1))),
+      bias(add_parameter("bias", Tensor::zeros({d}))),
+      epsilon(small) {}
+
+NormedSum LayerNorm::add_norm(const Var& x, const Var& residual, float dropout, Context& context) const {
+  const float rate = context.rate(dropout);
+  return residual_dropout_norm(x, residual, weight, bias, rate, rate > 0 ? context.next_seed() : 0, epsilon);
+}
+
 }  // namespace fovea::nn

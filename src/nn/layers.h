@@ -16,4 +16,15 @@ class Linear : public Module {
   Var weight, bias;
 };
 
+// Over the last dimension. Parameters: weight [d], bias [d].
+class LayerNorm : public Module {
+ public:
+  explicit LayerNorm(int64_t d, float epsilon = 1e-5f);
+  Var operator()(const Var& x) const { return layer_norm(x, weight, bias, epsilon); }
+  // residual + dropout(x) and its norm, in one pass.
+  NormedSum add_norm(const Var& x, const Var& residual, float dropout, Context& context) const;
+  Var weight, bias;
+  float epsilon;
+};
+
 }  // namespace fovea::nn

@@ -1,0 +1,189 @@
+#include "nn/transformer.h"
+
+#include <string>
+
+namespace fovea::nn {
+namespace {
+
+MultiHeadOptions attention_options(const TransformerOptions& options, const AttentionSpec& spec) {
+  return {.width = options.width,
+          .heads = options.heads,
+          .kv_heads = options.kv_heads,
+          .dropout = options.attention_dropout < 0 ? options.dropout : options.attention_dropout,
+          .bias = options.bias,
+          .spec = spec,
+          .rotary = options.rotary};
+}
+
+MultiHeadOptions cross_options(const TransformerOptions& options) {
+  MultiHeadOptions cross = attention_options(options, {});
+  cross.rotary.reset();
+  return cross;
+}
+
+// Adds a branch to the stream. Post-norm: the sum is normalised by the layer's own norm and that is the
+// stream. Pre-norm: the sum goes on, with the norm of whoever reads it next.
+Stream add_branch(const Var& branch, const Stream& stream, const LayerNorm* norm, bool norm_first,
+                  float dropout, Context& context) {
+  if (norm == nullptr) {
+    const float rate = context.rate(dropout);
+    return {residual_dropout_norm(branch, stream.sum, {}, {}, rate, rate > 0 ? context.next_seed() : 0).sum, {}};
+  }
+  const NormedSum result = norm->add_norm(branch, stream.sum, dropout, context);
+  return norm_first ? Stream{result.sum, result.normed} : Stream{result.normed, {}};
+}
+
+const Var& input_of(const Stream& stream, bool norm_first) {
+  return norm_first ? stream.normed : stream.sum;
+}
+
+std::string join(std::string_view name, std::string_view part) {
+  return std::string(name) + "." + std::string(part);
+}
+
+std::string layer_name(std::string_view stack, size_t i) {
+  return std::string(stack) + "." + std::to_string(i);
+}
+
+}  // namespace
+
+FeedForward::FeedForward(const TransformerOptions& options, Rng& rng)
+    : linear1(options.width, options.hidden, rng, options.bias),
+      linear2(options.hidden, options.width, rng, options.bias),
+      activation_(options.activation),
+      dropout_(options.dropout) {}
+
+Var FeedForward::operator()(const Var& x, Context& context) const {
+  const float rate = context.rate(dropout_);
+  return linear2(dropout(linear1(x, activation_), rate, rate > 0 ? context.next_seed() : 0));
+}
+
+TransformerEncoderLayer::TransformerEncoderLayer(const TransformerOptions& options, Rng& rng)
+    : self_attn(attention_options(options, options.spec), rng),
+      feed_forward(options, rng),
+      norm1(options.width, options.epsilon),
+      norm2(options.width, options.epsilon),
+      dropout_(options.dropout),
+      norm_first_(options.norm_first) {
+  add_child("self_attn", self_attn);
+  add_child("linear1", feed_forward.linear1);
+  add_child("linear2", feed_forward.linear2);
+  add_child("norm1", norm1);
+  add_child("norm2", norm2);
+}
+
+Stream TransformerEncoderLayer::step(const Stream& stream, const LayerNorm* next, Context& context,
+                                     const Sight& sight, std::string_view name) const {
+  const Var seen =
+      self_attn(input_of(stream, norm_first_), context,
+                {.pattern = sight.self, .positions = sight.positions, .name = join(name, "self")});
+  const Stream middle =
+      add_branch(seen, stream, norm_first_ ? &norm2 : &norm1, norm_first_, dropout_, context);
+  const Var thought = feed_forward(input_of(middle, norm_first_), context);
+  return add_branch(thought, middle, norm_first_ ? next : &norm2, norm_first_, dropout_, context);
+}
+
+Var TransformerEncoderLayer::operator()(const Var& x, Context& context, const Sight& sight,
+                                        std::string_view name) const {
+  return step({x, norm_first_ ? norm1(x) : Var()}, nullptr, context, sight, name).sum;
+}
+
+TransformerDecoderLayer::TransformerDecoderLayer(const TransformerOptions& options, Rng& rng)
+    : self_attn(attention_options(options, options.spec), rng),
+      multihead_attn(cross_options(options), rng),
+      feed_forward(options, rng),
+      norm1(options.width, options.epsilon),
+      norm2(options.width, options.epsilon),
+      norm3(options.width, options.epsilon),
+      dropout_(options.dropout),
+      norm_first_(options.norm_first) {
+  add_child("self_attn", self_attn);
+  add_child("multihead_attn", multihead_attn);
+  add_child("linear1", feed_forward.linear1);
+  add_child("linear2", feed_forward.linear2);
+  add_child("norm1", norm1);
+  add_child("norm2", norm2);
+  add_child("norm3", norm3);
+}
+
+Stream TransformerDecoderLayer::step(const Stream& stream, const Var& memory, const LayerNorm* next,
+                                     Context& context, const Sight& sight, std::string_view name) const {
+  const Var seen =
+      self_attn(input_of(stream, norm_first_), context,
+                {.pattern = sight.self, .positions = sight.positions, .name = join(name, "self")});
+  const Stream own = add_branch(seen, stream, norm_first_ ? &norm2 : &norm1, norm_first_, dropout_, context);
+  const Var asked = multihead_attn.cross(input_of(own, norm_first_), memory, context,
+                                         {.pattern = sight.cross, .name = join(name, "cross")});
+  const Stream informed =
+      add_branch(asked, own, norm_first_ ? &norm3 : &norm2, norm_first_, dropout_, context);
+  const Var thought = feed_forward(input_of(informed, norm_first_), context);
+  return add_branch(thought, informed, norm_first_ ? next : &norm3, norm_first_, dropout_, context);
+}
+
+Var TransformerDecoderLayer::operator()(const Var& x, const Var& memory, Context& context, const Sight& sight,
+                                        std::string_view name) const {
+  return step({x, norm_first_ ? norm1(x) : Var()}, memory, nullptr, context, sight, name).sum;
+}
+
+namespace {
+
+// Runs a stack: in pre-norm each layer's last sum meets the norm that follows it, so that no pass over memory
+// is spent on a sum or a norm alone.
+template <class Layers, class Step>
+Var run_stack(const Var& x, const Layers& layers, const LayerNorm* last, bool norm_first, const Step& step) {
+  if (layers.empty()) return last != nullptr ? (*last)(x) : x;
+  Stream stream{x, norm_first ? layers[0]->norm1(x) : Var()};
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerNorm* next = i + 1 < layers.size() ? &layers[i + 1]->norm1 : last;
+    stream = step(*layers[i], stream, next, i);
+  }
+  if (last == nullptr) return stream.sum;
+  return norm_first ? stream.normed : (*last)(stream.sum);
+}
+
+}  // namespace
+
+TransformerEncoder::TransformerEncoder(const TransformerOptions& options, int64_t count, bool last_norm,
+                                       Rng& rng)
+    : norm_first_(options.norm_first) {
+  for (int64_t i = 0; i < count; ++i) {
+    layers.push_back(std::make_unique<TransformerEncoderLayer>(options, rng));
+    add_child(layer_name("layers", static_cast<size_t>(i)), *layers.back());
+  }
+  if (last_norm) {
+    norm = std::make_unique<LayerNorm>(options.width, options.epsilon);
+    add_child("norm", *norm);
+  }
+}
+
+Var TransformerEncoder::operator()(const Var& x, Context& context, const Sight& sight) const {
+  return run_stack(
+      x, layers, norm.get(), norm_first_,
+      [&](const TransformerEncoderLayer& layer, const Stream& stream, const LayerNorm* next, size_t i) {
+        return layer.step(stream, next, context, sight, layer_name("encoder", i));
+      });
+}
+
+TransformerDecoder::TransformerDecoder(const TransformerOptions& options, int64_t count, bool last_norm,
+                                       Rng& rng)
+    : norm_first_(options.norm_first) {
+  for (int64_t i = 0; i < count; ++i) {
+    layers.push_back(std::make_unique<TransformerDecoderLayer>(options, rng));
+    add_child(layer_name("layers", static_cast<size_t>(i)), *layers.back());
+  }
+  if (last_norm) {
+    norm = std::make_unique<LayerNorm>(options.width, options.epsilon);
+    add_child("norm", *norm);
+  }
+}
+
+Var TransformerDecoder::operator()(const Var& x, const Var& memory, Context& context,
+                                   const Sight& sight) const {
+  return run_stack(
+      x, layers, norm.get(), norm_first_,
+      [&](const TransformerDecoderLayer& layer, const Stream& stream, const LayerNorm* next, size_t i) {
+        return layer.step(stream, memory, next, context, sight, layer_name("decoder", i));
+      });
+}
+
+}  // namespace fovea::nn

@@ -1,0 +1,110 @@
+// The Transformer's layers and stacks, with PyTorch's parameter names.
+//
+// Inputs are [B, N, E]. A ragged batch is packed into B = 1 and told apart by documents(): then no layer does
+// work on padding, for there is none.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "nn/attention.h"
+
+namespace fovea::nn {
+
+struct TransformerOptions {
+  int64_t width = 512, heads = 8, kv_heads = 0, hidden = 2048;
+  float dropout = 0.1f;          // after each sub-layer and inside the feed-forward net
+  float attention_dropout = -1;  // of attention weights; negative: as dropout
+  Activation activation = Activation::relu;
+  bool norm_first = false;  // pre-norm
+  bool bias = true;
+  float epsilon = 1e-5f;
+  AttentionSpec spec = {};  // of self-attention
+  std::optional<RotaryOptions> rotary = {};
+};
+
+// linear2(dropout(activation(linear1(x))))
+class FeedForward {
+ public:
+  FeedForward(const TransformerOptions& options, Rng& rng);
+  Var operator()(const Var& x, Context& context) const;
+  Linear linear1, linear2;
+
+ private:
+  Activation activation_;
+  float dropout_;
+};
+
+// A residual stream between layers: the sum, and its norm where the next layer wants it normalised first.
+struct Stream {
+  Var sum;
+  Var normed;  // pre-norm only
+};
+
+// What attention sees in one pass through a stack.
+struct Sight {
+  Pattern self = full();                    // of self-attention
+  Pattern cross = full();                   // of a decoder's attention to the source
+  std::span<const int32_t> positions = {};  // rotary
+};
+
+class TransformerEncoderLayer : public Module {
+ public:
+  TransformerEncoderLayer(const TransformerOptions& options, Rng& rng);
+  Var operator()(const Var& x, Context& context, const Sight& sight = {}, std::string_view name = {}) const;
+  // One step of a stack. `next` is the norm that comes after this layer in a pre-norm stack (null: none).
+  Stream step(const Stream& stream, const LayerNorm* next, Context& context, const Sight& sight,
+              std::string_view name) const;
+  MultiHeadAttention self_attn;
+  FeedForward feed_forward;
+  LayerNorm norm1, norm2;
+
+ private:
+  float dropout_;
+  bool norm_first_;
+};
+
+class TransformerDecoderLayer : public Module {
+ public:
+  TransformerDecoderLayer(const TransformerOptions& options, Rng& rng);
+  Var operator()(const Var& x, const Var& memory, Context& context, const Sight& sight = {},
+                 std::string_view name = {}) const;
+  Stream step(const Stream& stream, const Var& memory, const LayerNorm* next, Context& context,
+              const Sight& sight, std::string_view name) const;
+  MultiHeadAttention self_attn, multihead_attn;
+  FeedForward feed_forward;
+  LayerNorm norm1, norm2, norm3;
+
+ private:
+  float dropout_;
+  bool norm_first_;
+};
+
+// Layers one after the other, and a last norm where wanted (pre-norm stacks need one; PyTorch's
+// nn.Transformer always has one). Parameters: layers.<i>..., norm...
+class TransformerEncoder : public Module {
+ public:
+  TransformerEncoder(const TransformerOptions& options, int64_t layers, bool last_norm, Rng& rng);
+  Var operator()(const Var& x, Context& context, const Sight& sight = {}) const;
+  std::vector<std::unique_ptr<TransformerEncoderLayer>> layers;
+  std::unique_ptr<LayerNorm> norm;
+
+ private:
+  bool norm_first_;
+};
+
+class TransformerDecoder : public Module {
+ public:
+  TransformerDecoder(const TransformerOptions& options, int64_t layers, bool last_norm, Rng& rng);
+  Var operator()(const Var& x, const Var& memory, Context& context, const Sight& sight = {}) const;
+  std::vector<std::unique_ptr<TransformerDecoderLayer>> layers;
+  std::unique_ptr<LayerNorm> norm;
+
+ private:
+  bool norm_first_;
+};
+
+}  // namespace fovea::nn
