@@ -33,7 +33,7 @@ format: ## lay out all sources with clang-format
 asan: packages ## run the quick tests under the address and undefined-behaviour sanitizers
 	@scripts/configure asan
 	@cmake --build build/asan -j $(JOBS)
-	@ctest --test-dir build/asan --output-on-failure -j $(JOBS) -LE 'slow|install'
+	@LSAN_OPTIONS=suppressions=$(CURDIR)/scripts/lsan.txt:print_suppressions=0 ctest --test-dir build/asan --output-on-failure -j $(JOBS) -LE 'slow|install'
 
 tsan: packages ## run the quick tests under the thread sanitizer
 	@scripts/configure tsan
