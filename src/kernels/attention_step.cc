@@ -1,0 +1,28 @@
+#include "kernels/attention_step.h"
+
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "kernels/attention_scratch.h"
+#include "kernels/level_table.h"
+
+FOVEA_LEVEL_TABLES(AttentionStepKernels, attention_step_table, attention_step_kernels)
+
+namespace fovea::kernels {
+
+void attention_step(const AttentionStep& step, const AttentionStepKernels& kernels) {
+  int64_t longest = 1, total = 0;
+  for (int64_t r = 0; r < step.rows; ++r) {
+    longest = std::max<int64_t>(longest, step.count[r]);
+    total += step.count[r];
+  }
+  // About a hundred thousand multiply-adds make a chunk worth handing out.
+  const int64_t work =
+      std::max<int64_t>(1, 2 * total * step.heads * step.d / std::max<int64_t>(1, step.rows));
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / work);
+  parallel_for(step.rows, grain, [&](int64_t begin, int64_t end) {
+    kernels.rows(step, begin, end, attention_scratch(longest + 64));
+  });
+}
+
+}  // namespace fovea::kernels
