@@ -170,8 +170,9 @@ void check(const AttentionSpec& spec) {
             " distances that have their own bucket");
   }
   const Selection& s = spec.selection;
-  require(!terms.sink || s.kind == SelectionKind::soft,
-          "sink: got a selection other than soft, wanted soft: a sink is one more logit of the softmax");
+  require(
+      !terms.sink || s.kind == SelectionKind::soft || s.kind == SelectionKind::top_k,
+      "sink: got a selection without a softmax's sum, wanted soft or top_k: a sink is one more logit of it");
   require(s.dropout == 0 || s.kind == SelectionKind::soft,
           "dropout: got a selection other than soft, wanted soft: only it drops weights");
   require(s.dropout >= 0 && s.dropout < 1, "soft: dropout: got ", s.dropout,

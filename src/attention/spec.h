@@ -57,16 +57,18 @@ int64_t relative_bucket(const RelativeBuckets& relative, int64_t distance);
 // What is done to a score x, in this order. Each is absent by default.
 struct Terms {
   float soft_cap = 0;  // c tanh(x / c)
-  bool alibi = false;  // x - slope_h |position - key|; slopes 2^(-8 (h + 1) / H) unless given as a parameter
-  bool bias = false;   // x + bias, broadcastable to [B, H, Nq, Nk]; trained
-  RelativeBuckets relative;  // x + table[bucket(key - position)][h]; trained
-  // sigma > 0: Luong's local-p. After the selection weights are multiplied by exp(-(key - p)^2 / (2 sigma^2)) and
-  // not normalised again; p [B, H, Nq] is the predicted position among the keys; trained
+  // x - slope_h |position - key|; slopes 2^(-8 (h + 1) / H) unless given as a parameter [H]; trained
+  bool alibi = false;
+  bool bias = false;              // x + bias, broadcastable to [B, H, Nq, Nk]; trained
+  RelativeBuckets relative = {};  // x + table[bucket(key - position)][h]; trained
+  // sigma > 0: Luong's local-p. Weights are multiplied by exp(-(key - p)^2 / (2 sigma^2)) after the selection
+  // and not normalised again; p [B, H, Nq] is the predicted position among the keys; trained
   float gaussian = 0;
   bool sink = false;  // one more logit for each head in the softmax's sum, carrying no value; trained
   friend bool operator==(const Terms&, const Terms&) = default;
 };
 
+// soft, hard, gumbel, argmax, top_k, sparsemax, sigmoid: what each means stands beside the enum.
 using kernels::SelectionKind;
 
 struct Selection {

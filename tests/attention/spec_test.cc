@@ -156,7 +156,7 @@ TEST(Spec, EveryWrongNumberIsOneErrorThatSaysWhatWasGotAndWanted) {
   EXPECT_THAT(error_from([] { soft({.dropout = 1}); }), HasSubstr("got 1, wanted 0 or more and less than 1"));
   EXPECT_THAT(error_from([] { top_k(0); }), HasSubstr("got 0 keys"));
   EXPECT_THAT(error_from([] { gumbel({.tau = 0}); }), HasSubstr("tau: got 0"));
-  EXPECT_THAT(error_of("dot + sink / full / sparsemax"), HasSubstr("wanted soft"));
+  EXPECT_THAT(error_of("dot + sink / full / sparsemax"), HasSubstr("wanted soft or top_k"));
   EXPECT_THAT(error_of("dot + relative(6)"), HasSubstr("got 6 buckets"));
   EXPECT_THAT(error_of("dot / full / soft(1.5)"), HasSubstr("at column 14: soft: dropout: got 1.5"));
 }
