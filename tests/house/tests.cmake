@@ -25,3 +25,4 @@ add_test(NAME house/install
                  -D WORK=${CMAKE_BINARY_DIR}/tests/install -D COMPILER=${CMAKE_CXX_COMPILER}
                  -P ${CMAKE_CURRENT_SOURCE_DIR}/house/install.cmake)
 set_tests_properties(house/install PROPERTIES LABELS install)
+include(${CMAKE_CURRENT_SOURCE_DIR}/house/shown_code.cmake)
