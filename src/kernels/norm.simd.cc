@@ -1,50 +1,10 @@
 #include "kernels/norm.h"
 
 #include "kernels/vector_philox-inl.h"
-#include "kernels/vector_tail-inl.h"
+#include "kernels/vector_row-inl.h"
 
 namespace fovea::kernels {
 namespace {
-
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-constexpr D d;
-constexpr int64_t kLanes = static_cast<int64_t>(HWY_LANES(float));
-
-// The sum of term(i) over [0, count): four chains hide the latency of the additions. `term` gets the place
-// and how many lanes count there; lanes past those must come out as 0.
-template <class Term>
-HWY_INLINE float sum_of(int64_t count, Term term) {
-  V sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-  int64_t i = 0;
-  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
-    sum0 = hn::Add(sum0, term(i, kLanes));
-    sum1 = hn::Add(sum1, term(i + kLanes, kLanes));
-    sum2 = hn::Add(sum2, term(i + 2 * kLanes, kLanes));
-    sum3 = hn::Add(sum3, term(i + 3 * kLanes, kLanes));
-  }
-  for (; i + kLanes <= count; i += kLanes) sum0 = hn::Add(sum0, term(i, kLanes));
-  if (i < count) sum1 = hn::Add(sum1, term(i, count - i));
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3))));
-}
-
-HWY_INLINE V load(const float* p, int64_t lanes) {
-  return lanes == kLanes ? hn::LoadU(d, p) : load_first(d, p, lanes);
-}
-HWY_INLINE void store(V v, float* p, int64_t lanes) {
-  if (lanes == kLanes)
-    hn::StoreU(v, d, p);
-  else
-    store_first(v, d, p, lanes);
-}
-
-// f(i, lanes) for every vector of [0, count), the last one perhaps shorter.
-template <class F>
-HWY_INLINE void for_vectors(int64_t count, F f) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) f(i, kLanes);
-  if (i < count) f(i, count - i);
-}
 
 // s = residual + x * factors; `residual` and dropout may be absent.
 HWY_INLINE void residual_sum(const float* x, const float* residual, const DropoutFactors* factors,
