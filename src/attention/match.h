@@ -7,5 +7,7 @@ template <class... Fs>
 struct Match : Fs... {
   using Fs::operator()...;
 };
+template <class... Fs>
+Match(Fs...) -> Match<Fs...>;
 
 }  // namespace fovea

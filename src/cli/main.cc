@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "cli/nearest.h"
+#include "base/fields.h"
 #include "cli/verbs.h"
 
 namespace fovea::cli {
@@ -46,7 +46,8 @@ std::string explain_unknown(const CLI::App& verb, const std::string& word) {
       names.push_back(below->get_name());
   }
   const std::string name = flag ? word.substr(0, word.find('=')) : word;
-  const std::string meant = nearest(name, names);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string meant(nearest_name(name, known));
   std::string text = flag            ? "no such flag " + name + " for " + full_name(verb)
                      : names.empty() ? full_name(verb) + " takes no argument '" + word + "'"
                                      : "no such verb '" + full_name(verb) + " " + word + "'";

@@ -114,12 +114,13 @@ void value_from_json(const Json& json, T& value, const std::string& where) {
 template <HasFields T>
 void fields_from_json(const Json& json, T& options, const std::string& where) {
   if (!json.is_object()) detail::fail_kind(json, "an object of named options", where);
-  for (const auto& [name, item] : json.items()) {
+  for (const auto& item : json.items()) {
+    const std::string& name = item.key();
     bool known = false;
     for_each_field<T>([&](const auto& field) {
       if (name != field.name) return;
       known = true;
-      value_from_json(item, options.*field.member, where + ": " + name);
+      value_from_json(item.value(), options.*field.member, where + ": " + name);
     });
     if (!known) fail(where, ": unknown option ", in_quotes(name), name_hint(name, field_names<T>()));
   }
