@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "kernels/packed_gemm.h"
 
 namespace fovea::kernels {
 namespace {
@@ -61,6 +63,70 @@ Cut choose_cut(const Gemm& g) {
   return {std::min<int64_t>(g.m, 2048), halves(g.n, 48, 1024)};
 }
 
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Where the register tiles are ahead of oneDNN, whose kernels for these layouts lose up to half of their
+// speed on blocks of fewer than a thousand rows. For x W^T it is oneDNN that is ahead.
+bool prefers_panels(const Gemm& g) {
+  return (g.transpose_a || !g.transpose_b) && current_level() >= Level::avx2 && g.m >= 96 && g.n >= 32 &&
+         g.k >= 32;
+}
+
+float* scratch_floats(std::vector<float>& scratch, int64_t count) {
+  if (static_cast<int64_t>(scratch.size()) < count) scratch.resize(static_cast<size_t>(count));
+  return scratch.data();
+}
+
+// Packs B a slab of columns at a time, then runs blocks of rows and columns over it.
+void gemm_panels(const Gemm& g) {
+  constexpr int64_t kSlab = int64_t{1} << 22;  // floats: 16 MiB
+  const PackedGemmKernels& kernels = packed_gemm_kernels();
+  const int64_t panel = kernels.panel_columns;
+  const auto whole_panels = [panel](int64_t columns) { return ceil_div(columns, panel) * panel; };
+  const int64_t slab = std::max(panel, kSlab / g.k / panel * panel);
+  // Enough blocks for many cores, each large enough to repay the copying of its rows of A.
+  const int64_t rows = std::clamp<int64_t>(ceil_div(ceil_div(g.m, 16), 12) * 12, 48, 192);
+  const int64_t row_blocks = ceil_div(g.m, rows);
+
+  thread_local std::vector<float> packed_memory;
+  float* packed = scratch_floats(packed_memory, whole_panels(std::min(slab, g.n)) * g.k);
+  for (int64_t first = 0; first < g.n; first += slab) {
+    const int64_t n = std::min(slab, g.n - first);
+    const PackSource source{.transpose = g.transpose_b,
+                            .n = n,
+                            .k = g.k,
+                            .b = g.b + (g.transpose_b ? first * g.ldb : first),
+                            .ldb = g.ldb};
+    parallel_for(n, whole_panels(std::max<int64_t>(1, 65536 / g.k)),
+                 [&](int64_t begin, int64_t end) { kernels.pack_columns(source, begin, end, packed); });
+
+    const int64_t columns = whole_panels(row_blocks >= 8 ? n : std::max<int64_t>(128, ceil_div(n, 8)));
+    const int64_t column_blocks = ceil_div(n, columns);
+    parallel_chunks(row_blocks * column_blocks, [&](int64_t chunk) {
+      const int64_t i0 = chunk / column_blocks * rows, j0 = chunk % column_blocks * columns;
+      Gemm block = block_of(g, i0, std::min(g.m, i0 + rows), first + j0, first + std::min(n, j0 + columns));
+      if (g.beta != 0 && g.beta != 1) scale_rows(block);
+      thread_local std::vector<float> rows_memory;
+      kernels.multiply_block({.product = {.m = block.m,
+                                          .n = n,
+                                          .k = g.k,
+                                          .column_begin = j0,
+                                          .column_end = std::min(n, j0 + columns),
+                                          .a = block.a,
+                                          .lda = g.lda,
+                                          .packed = packed,
+                                          .accumulate = g.beta != 0,
+                                          .c = block.c - j0,
+                                          .ldc = g.ldc},
+                              .transpose_a = g.transpose_a,
+                              .alpha = g.alpha,
+                              .scratch = scratch_floats(rows_memory, block_scratch(block.m))});
+    });
+  }
+}
+
 }  // namespace
 
 void gemm(const Gemm& g) {
@@ -69,6 +135,16 @@ void gemm(const Gemm& g) {
 
 void gemm_batched(const Gemm& first, int64_t count, int64_t stride_a, int64_t stride_b, int64_t stride_c) {
   if (first.m == 0 || first.n == 0 || count == 0) return;
+  if (prefers_panels(first)) {
+    for (int64_t item = 0; item < count; ++item) {
+      Gemm g = first;
+      g.a += item * stride_a;
+      g.b += item * stride_b;
+      g.c += item * stride_c;
+      gemm_panels(g);
+    }
+    return;
+  }
   const Cut cut = choose_cut(first);
   const int64_t row_blocks = (first.m + cut.rows - 1) / cut.rows;
   const int64_t column_blocks = (first.n + cut.columns - 1) / cut.columns;

@@ -28,7 +28,7 @@ constexpr int kTileRows = 6;  // 12 of 16
 #endif
 // Rows of B taken in one go: a panel's piece (16 KiB at 8 lanes) stays in L1 while the rows of A pass by. The
 // order of summation depends on it, so it is the same for any number of rows.
-constexpr int64_t kDepth = 256;
+constexpr int64_t kDepth = kBlockDepth;
 
 // c[i][j] = start[i][j] + sum_p a[i][p] b[p][j]; start may be c itself, a row repeated by stride 0, or zeros.
 // The start is added last: sums of kDepth products meet as partial sums, which keeps rounding errors small.
@@ -143,58 +143,55 @@ HWY_INLINE int64_t smaller(int64_t x, int64_t y) {
   return x < y ? x : y;
 }
 
-HWY_NOINLINE void multiply(const PackedProduct& g) {
+// Rows [p, p + kDepth) of B, for all rows of A and the columns of g. a: [m, kDepth], the columns p... of A.
+HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a, int64_t lda) {
   HWY_ALIGN static const float zeros[4 * kColumns] = {};
-  if (g.m == 0 || g.column_begin >= g.column_end) return;
-  if (g.k == 0) {
-    if (g.accumulate) return;
-    for (int64_t i = 0; i < g.m; ++i)
-      for (int64_t j = g.column_begin; j < g.column_end; ++j)
-        g.c[i * g.ldc + j] = g.bias != nullptr ? g.bias[j] : 0;
-    return;
-  }
   // Rows in groups of nearly equal size: 7 rows are 4 and 3, not 6 and 1.
   const int64_t groups = (g.m + kTileRows - 1) / kTileRows;
   const int64_t group_rows = g.m / groups, longer = g.m % groups;
-  const int64_t together = groups > 1 ? 1 : g.m == 1 ? 4 : g.m == 2 ? 2 : 1;
+  const int64_t together = g.m == 1 ? 4 : g.m == 2 ? 2 : 1;
   const int64_t panel_stride = kColumns * g.k;
-  for (int64_t p = 0; p < g.k; p += kDepth) {
-    for (int64_t j = g.column_begin; j < g.column_end;) {
-      const int64_t wide = g.column_end - j >= together * kColumns ? together : 1;
-      const int64_t columns = smaller(wide * kColumns, g.column_end - j);
-      Tile t{.depth = smaller(kDepth, g.k - p),
-             .a = g.a + p,
-             .lda = g.lda,
-             .b = g.packed + j / kColumns * panel_stride + p * kColumns,
-             .panel_stride = panel_stride,
-             .start = zeros,
-             .start_stride = 0,
-             .c = g.c + j,
-             .ldc = g.ldc};
-      for (int64_t group = 0, i = 0; group < groups; ++group) {
-        const int64_t rows = group_rows + (group < longer ? 1 : 0);
-        if (p > 0 || g.accumulate) {
-          t.start = t.c;
-          t.start_stride = t.ldc;
-        } else if (g.bias != nullptr) {
-          t.start = g.bias + j;
-        }
-        if (columns < kColumns) {
-          run_last_panel(rows, columns, t);
-        } else if (wide == 4) {
-          run_rows<4>(rows, t);
-        } else if (wide == 2) {
-          run_rows<2>(rows, t);
-        } else {
-          run_rows<1>(rows, t);
-        }
-        i += rows;
-        t.a = g.a + p + i * g.lda;
-        t.c = g.c + j + i * g.ldc;
+  for (int64_t j = g.column_begin; j < g.column_end;) {
+    const int64_t wide = g.column_end - j >= together * kColumns ? together : 1;
+    const int64_t columns = smaller(wide * kColumns, g.column_end - j);
+    Tile t{.depth = smaller(kDepth, g.k - p),
+           .a = a,
+           .lda = lda,
+           .b = g.packed + j / kColumns * panel_stride + p * kColumns,
+           .panel_stride = panel_stride,
+           .start = g.bias != nullptr ? g.bias + j : zeros,
+           .start_stride = 0,
+           .c = g.c + j,
+           .ldc = g.ldc};
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t rows = group_rows + (group < longer ? 1 : 0);
+      if (p > 0 || g.accumulate) {
+        t.start = t.c;
+        t.start_stride = t.ldc;
       }
-      j += columns;
+      if (columns < kColumns) {
+        run_last_panel(rows, columns, t);
+      } else if (wide == 4) {
+        run_rows<4>(rows, t);
+      } else if (wide == 2) {
+        run_rows<2>(rows, t);
+      } else {
+        run_rows<1>(rows, t);
+      }
+      t.a += rows * lda;
+      t.c += rows * g.ldc;
     }
+    j += columns;
   }
+}
+
+HWY_NOINLINE void multiply(const PackedProduct& g) {
+  if (g.m == 0 || g.column_begin >= g.column_end) return;
+  for (int64_t p = 0; p < g.k; p += kDepth) multiply_piece(g, p, g.a + p, g.lda);
+  if (g.k > 0 || g.accumulate) return;
+  for (int64_t i = 0; i < g.m; ++i)
+    for (int64_t j = g.column_begin; j < g.column_end; ++j)
+      g.c[i * g.ldc + j] = g.bias != nullptr ? g.bias[j] : 0;
 }
 
 // to[c][r] = scale * from[r][c] for r < rows, c < columns, through 4 x 4 blocks in registers.
@@ -210,18 +207,22 @@ HWY_NOINLINE void transpose(int64_t rows, int64_t columns, const float* HWY_REST
   };
   const auto factor = hn::Set(d, scale);
   const int64_t even_rows = rows & ~int64_t{3}, even_columns = columns & ~int64_t{3};
-  for (int64_t c = 0; c < even_columns; c += 4) {
-    for (int64_t r = 0; r < even_rows; r += 4) {
-      const float* f = from + r * from_stride + c;
-      const auto r0 = hn::LoadU(d, f), r1 = hn::LoadU(d, f + from_stride);
-      const auto r2 = hn::LoadU(d, f + 2 * from_stride), r3 = hn::LoadU(d, f + 3 * from_stride);
-      const auto low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1);
-      const auto low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
-      float* t = to + c * to_stride + r;
-      hn::StoreU(hn::Mul(factor, pair_lower(low01, low23)), d, t);
-      hn::StoreU(hn::Mul(factor, pair_upper(low01, low23)), d, t + to_stride);
-      hn::StoreU(hn::Mul(factor, pair_lower(high01, high23)), d, t + 2 * to_stride);
-      hn::StoreU(hn::Mul(factor, pair_upper(high01, high23)), d, t + 3 * to_stride);
+  // Bands of 16 rows: a line of `to` is written at once, and a line of `from` is read once even where its
+  // rows are a power of two apart.
+  for (int64_t band = 0; band < even_rows; band += 16) {
+    for (int64_t c = 0; c < even_columns; c += 4) {
+      for (int64_t r = band; r < smaller(band + 16, even_rows); r += 4) {
+        const float* f = from + r * from_stride + c;
+        const auto r0 = hn::LoadU(d, f), r1 = hn::LoadU(d, f + from_stride);
+        const auto r2 = hn::LoadU(d, f + 2 * from_stride), r3 = hn::LoadU(d, f + 3 * from_stride);
+        const auto low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1);
+        const auto low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
+        float* t = to + c * to_stride + r;
+        hn::StoreU(hn::Mul(factor, pair_lower(low01, low23)), d, t);
+        hn::StoreU(hn::Mul(factor, pair_upper(low01, low23)), d, t + to_stride);
+        hn::StoreU(hn::Mul(factor, pair_lower(high01, high23)), d, t + 2 * to_stride);
+        hn::StoreU(hn::Mul(factor, pair_upper(high01, high23)), d, t + 3 * to_stride);
+      }
     }
   }
   for (int64_t r = 0; r < rows; ++r)
@@ -251,6 +252,23 @@ HWY_NOINLINE void pack_columns(const PackSource& source, int64_t begin, int64_t 
 
 HWY_NOINLINE void pack(const PackSource& source, float* packed) {
   pack_columns(source, 0, source.n, packed);
+}
+
+HWY_NOINLINE void multiply_block(const BlockProduct& block) {
+  const PackedProduct& g = block.product;
+  if (g.m == 0 || g.column_begin >= g.column_end) return;
+  constexpr int64_t kStride = kBlockDepth + 16;  // rows that far apart do not share cache sets
+  for (int64_t p = 0; p < g.k; p += kDepth) {
+    const int64_t depth = smaller(kDepth, g.k - p);
+    if (block.transpose_a) {
+      transpose(depth, g.m, g.a + p * g.lda, g.lda, block.scratch, kStride, block.alpha);
+    } else {
+      for (int64_t i = 0; i < g.m; ++i)
+        for (int64_t q = 0; q < depth; ++q)
+          block.scratch[i * kStride + q] = block.alpha * g.a[i * g.lda + p + q];
+    }
+    multiply_piece(g, p, block.scratch, kStride);
+  }
 }
 
 }  // namespace panels

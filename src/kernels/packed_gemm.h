@@ -39,10 +39,26 @@ struct PackedProduct {
   int64_t ldc = 0;
 };
 
+// One block of a product of many rows, C = alpha op(A) op(B) + start. Rows of A are brought together in
+// `scratch` a piece at a time, so that their stride and order in memory cost nothing.
+struct BlockProduct {
+  PackedProduct product;     // m: the rows of this block
+  bool transpose_a = false;  // A is stored [k, m]
+  float alpha = 1;
+  float* scratch = nullptr;  // block_scratch(m) floats
+};
+inline constexpr int64_t kBlockDepth = 256;
+constexpr int64_t block_scratch(int64_t rows) {
+  return rows * (kBlockDepth + 16);
+}
+
 struct PackedGemmKernels {
   int64_t panel_columns;                           // columns that are packed side by side
   void (*pack)(const PackSource&, float* packed);  // fills packed_size() floats
-  void (*multiply)(const PackedProduct&);          // on the calling thread
+  // The part of pack() for the columns [begin, end), begin a multiple of panel_columns.
+  void (*pack_columns)(const PackSource&, int64_t begin, int64_t end, float* packed);
+  void (*multiply)(const PackedProduct&);  // on the calling thread
+  void (*multiply_block)(const BlockProduct&);
 };
 
 const PackedGemmKernels& packed_gemm_kernels(Level level = current_level());

@@ -5,10 +5,14 @@ namespace {
 
 constexpr int64_t kPanelColumns = 1;
 
-void pack(const PackSource& source, float* packed) {
-  for (int64_t j = 0; j < source.n; ++j)
+void pack_columns(const PackSource& source, int64_t begin, int64_t end, float* packed) {
+  for (int64_t j = begin; j < end; ++j)
     for (int64_t p = 0; p < source.k; ++p)
       packed[j * source.k + p] = source.b[source.transpose ? j * source.ldb + p : p * source.ldb + j];
+}
+
+void pack(const PackSource& source, float* packed) {
+  pack_columns(source, 0, source.n, packed);
 }
 
 void multiply(const PackedProduct& g) {
@@ -22,10 +26,29 @@ void multiply(const PackedProduct& g) {
   }
 }
 
+void multiply_block(const BlockProduct& block) {
+  const PackedProduct& g = block.product;
+  for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t j = g.column_begin; j < g.column_end; ++j) {
+      float& c = g.c[i * g.ldc + j];
+      float sum = g.accumulate ? c : g.bias != nullptr ? g.bias[j] : 0;
+      for (int64_t p = 0; p < g.k; ++p)
+        sum += block.alpha * g.a[block.transpose_a ? p * g.lda + i : i * g.lda + p] * g.packed[j * g.k + p];
+      c = sum;
+    }
+  }
+}
+
 }  // namespace
 
 namespace scalar {
 extern const PackedGemmKernels packed_gemm_table;
-const PackedGemmKernels packed_gemm_table{.panel_columns = kPanelColumns, .pack = pack, .multiply = multiply};
+const PackedGemmKernels packed_gemm_table{
+    .panel_columns = kPanelColumns,
+    .pack = pack,
+    .pack_columns = pack_columns,
+    .multiply = multiply,
+    .multiply_block = multiply_block,
+};
 }  // namespace scalar
 }  // namespace fovea::kernels
