@@ -1,7 +1,10 @@
 fovea_test(data/text_test unit)
 fovea_test(data/corpus_test unit)
+fovea_test(data/tokenizer_test unit)
+fovea_test(data/batches_test unit)
+fovea_test(data/public_test data)
 # Tests that write gzip, or look for the public data sets.
-foreach(test corpus_test)
+foreach(test corpus_test tokenizer_test public_test)
   target_link_libraries(test_data_${test} PRIVATE PkgConfig::zlib)
   target_compile_definitions(test_data_${test} PRIVATE FOVEA_SOURCE="${CMAKE_SOURCE_DIR}")
 endforeach()

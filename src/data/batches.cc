@@ -1,0 +1,162 @@
+#include "data/batches.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/rng.h"
+
+namespace fovea::data {
+namespace {
+
+// Tells corpora apart (FNV-1a over tokens and lengths); not meant against people who try.
+uint64_t fingerprint(const ParallelIds& corpus) {
+  uint64_t hash = 0xcbf29ce484222325ull;
+  const auto add = [&hash](uint64_t value) { hash = (hash ^ value) * 0x100000001b3ull; };
+  for (const PackedSentences* side : {&corpus.source, &corpus.target}) {
+    for (const int64_t start : side->starts) add(static_cast<uint64_t>(start));
+    for (const int32_t token : side->tokens) add(static_cast<uint64_t>(token));
+  }
+  return hash;
+}
+
+template <class T>
+void shuffle(std::vector<T>& items, Rng rng) {
+  for (auto left = static_cast<int64_t>(items.size()); left > 1; --left)
+    std::swap(items[left - 1], items[rng.below(left)]);
+}
+
+}  // namespace
+
+ParallelIds encode_parallel(const ParallelText& text, const Tokenizers& tokenizers, int64_t max_tokens) {
+  constexpr int64_t kBlock = 4096;  // pairs held as separate vectors at one time
+  ParallelIds ids;
+  std::vector<std::vector<int32_t>> sources(kBlock), targets(kBlock);
+  const auto usable = [&](const std::vector<int32_t>& sentence) {
+    return !sentence.empty() && (max_tokens == 0 || static_cast<int64_t>(sentence.size()) <= max_tokens);
+  };
+  for (int64_t first = 0; first < text.size(); first += kBlock) {
+    const int64_t count = std::min(kBlock, text.size() - first);
+    parallel_for(count, 64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        sources[i] = tokenizers.source->encode(text.source[first + i]);
+        targets[i] = tokenizers.target->encode(text.target[first + i]);
+      }
+    });
+    for (int64_t i = 0; i < count; ++i) {
+      if (!usable(sources[i]) || !usable(targets[i])) {
+        ++ids.dropped;
+        continue;
+      }
+      ids.source.append(sources[i]);
+      ids.target.append(targets[i]);
+    }
+  }
+  return ids;
+}
+
+Batch make_batch(const ParallelIds& corpus, std::span<const int64_t> pairs) {
+  Batch batch;
+  for (const int64_t pair : pairs) {
+    const auto source = corpus.source[pair], target = corpus.target[pair];
+    batch.source.insert(batch.source.end(), source.begin(), source.end());
+    batch.source.push_back(kEnd);
+    batch.source_lengths.push_back(static_cast<int32_t>(source.size()) + 1);
+    batch.target_in.push_back(kBegin);
+    batch.target_in.insert(batch.target_in.end(), target.begin(), target.end());
+    batch.target_out.insert(batch.target_out.end(), target.begin(), target.end());
+    batch.target_out.push_back(kEnd);
+    batch.target_lengths.push_back(static_cast<int32_t>(target.size()) + 1);
+    batch.pairs.push_back(pair);
+  }
+  return batch;
+}
+
+BatchStream::BatchStream(const ParallelIds& corpus, const BatchOptions& options)
+    : corpus_(corpus), options_(options), position_{.seed = options.seed, .corpus = fingerprint(corpus)} {
+  require(corpus.size() > 0, "no sentence pairs to make batches of");
+  require(options.max_tokens > 0, "batches of ", options.max_tokens, " tokens, wanted at least 1");
+  require(options.max_sentences >= 0, "batches of ", options.max_sentences,
+          " sentences, wanted 0 (no limit) or more");
+  prepare(0);
+}
+
+void BatchStream::prepare(int64_t epoch) {
+  if (prepared_epoch_ == epoch || (prepared_epoch_ >= 0 && !options_.shuffle)) return;
+  prepared_epoch_ = epoch;
+  const Rng rng = Rng(options_.seed).split(static_cast<uint64_t>(epoch));
+  order_.resize(corpus_.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  // Which of several pairs as long share a batch is left to chance.
+  if (options_.shuffle) shuffle(order_, rng.split(0));
+  const auto length = [this](int64_t pair) {
+    return std::pair(corpus_.target.length(pair), corpus_.source.length(pair));
+  };
+  std::stable_sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
+
+  batches_.clear();
+  int64_t begin = 0, sources = 0, targets = 0;
+  for (int64_t i = 0; i < corpus_.size(); ++i) {
+    const int64_t source = corpus_.source.length(order_[i]) + 1,
+                  target = corpus_.target.length(order_[i]) + 1;
+    const bool full = sources + source > options_.max_tokens || targets + target > options_.max_tokens ||
+                      (options_.max_sentences > 0 && i - begin == options_.max_sentences);
+    if (full && i > begin) {
+      batches_.push_back({begin, i});
+      begin = i;
+      sources = targets = 0;
+    }
+    sources += source;
+    targets += target;
+  }
+  batches_.push_back({begin, corpus_.size()});
+  if (options_.shuffle) shuffle(batches_, rng.split(1));
+}
+
+Batch BatchStream::next() {
+  prepare(position_.epoch);
+  const Range range = batches_[position_.index];
+  if (++position_.index == batches_per_epoch()) {
+    ++position_.epoch;
+    position_.index = 0;
+  }
+  return make_batch(corpus_, std::span(order_).subspan(range.begin, range.end - range.begin));
+}
+
+void BatchStream::seek(const BatchPosition& position) {
+  require(position.corpus == position_.corpus,
+          "the saved place belongs to other training data or another vocabulary; go on with the same files, "
+          "or start "
+          "in a new folder");
+  require(position.seed == position_.seed, "the saved place belongs to seed ", position.seed, ", got seed ",
+          position_.seed);
+  require(position.epoch >= 0 && position.index >= 0 && position.index < batches_per_epoch(),
+          "the saved place is batch ", position.index, " of epoch ", position.epoch, ", but an epoch has ",
+          batches_per_epoch(), " batches; go on with the same batch size");
+  position_ = position;
+}
+
+std::string BatchPosition::text() const {
+  return message("seed ", seed, " corpus ", corpus, " epoch ", epoch, " index ", index);
+}
+
+BatchPosition BatchPosition::parse(std::string_view text) {
+  BatchPosition position;
+  std::string_view rest = text;
+  const auto take = [&](std::string_view name, auto& value) {
+    if (!rest.starts_with(name)) return false;
+    rest.remove_prefix(name.size());
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    if (error != std::errc()) return false;
+    rest.remove_prefix(end - rest.data());
+    return true;
+  };
+  require(take("seed ", position.seed) && take(" corpus ", position.corpus) &&
+              take(" epoch ", position.epoch) && take(" index ", position.index) && rest.empty(),
+          "'", text, "' is no place in the data, wanted 'seed N corpus N epoch N index N'");
+  return position;
+}
+
+}  // namespace fovea::data

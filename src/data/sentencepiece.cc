@@ -1,0 +1,167 @@
+// Sub-words by the SentencePiece library.
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "data/lines.h"
+#include "data/text.h"
+#include "data/tokenizer.h"
+
+namespace fovea::data {
+namespace {
+
+constexpr std::string_view kWordMark = "▁";
+
+// SentencePiece writes messages over several lines, and ours are one.
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+class SentencePieces final : public Tokenizer {
+ public:
+  SentencePieces(std::string_view bytes, const std::string& name) {
+    const auto status = processor_.LoadFromSerializedProto({bytes.data(), bytes.size()});
+    require(status.ok(), name, ": not a SentencePiece model (", one_line(status.ToString()), ")");
+    require(processor_.pad_id() == kPad && processor_.bos_id() == kBegin && processor_.eos_id() == kEnd &&
+                processor_.unk_id() == kUnknown,
+            name, ": ids of <pad>, <s>, </s>, <unk> are ", processor_.pad_id(), ", ", processor_.bos_id(),
+            ", ", processor_.eos_id(), ", ", processor_.unk_id(),
+            ", wanted 0, 1, 2, 3; train the model with Fovea");
+  }
+
+  int32_t size() const override { return processor_.GetPieceSize(); }
+
+  std::vector<int32_t> encode(std::string_view sentence) const override {
+    std::vector<int> ids;
+    const auto status = processor_.Encode({sentence.data(), sentence.size()}, &ids);
+    require(status.ok(), "cannot tokenise: ", one_line(status.ToString()));
+    return {ids.begin(), ids.end()};
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::vector<int> kept;
+    for (const int32_t id : ids) {
+      check(id);
+      if (id == kUnknown || id >= kSpecials) kept.push_back(id);
+    }
+    std::string sentence;
+    const auto status = processor_.Decode(kept, &sentence);
+    require(status.ok(), "cannot join tokens: ", one_line(status.ToString()));
+    return sentence;
+  }
+
+  std::string piece(int32_t id) const override {
+    check(id);
+    return processor_.IdToPiece(id);
+  }
+
+  std::vector<int32_t> words(std::span<const int32_t> ids) const override {
+    std::vector<int32_t> words;
+    int32_t word = -1;
+    // Of the piece before. A mark that stands alone belongs to the piece after it.
+    bool special_before = true, ideograph_before = false, lone_mark_before = false;
+    for (const int32_t id : ids) {
+      const std::string text = piece(id);
+      std::string_view inner = text;
+      const bool special = id < kSpecials, marked = inner.starts_with(kWordMark);
+      if (marked) inner.remove_prefix(kWordMark.size());
+      const std::u32string spelled = special || processor_.IsByte(id) ? U"" : characters(inner);
+      const bool ideograph = !spelled.empty() && (is_ideograph(spelled.front()) || ideograph_before);
+      word += special || special_before || (!lone_mark_before && (marked || ideograph));
+      words.push_back(word);
+      special_before = special;
+      ideograph_before = !spelled.empty() && is_ideograph(spelled.back());
+      lone_mark_before = marked && inner.empty();
+    }
+    return words;
+  }
+
+  std::string file_name() const override { return "tokenizer.model"; }
+  std::string bytes() const override { return processor_.serialized_model_proto(); }
+
+ private:
+  void check(int32_t id) const {
+    require(id >= 0 && id < size(), "token id ", id, " is outside the vocabulary of ", size());
+  }
+
+  sentencepiece::SentencePieceProcessor processor_;
+};
+
+// Hands the trainer our sentences one by one, every `stride`-th.
+class Sentences final : public sentencepiece::SentenceIterator {
+ public:
+  Sentences(std::span<const std::span<const std::string>> texts, size_t stride)
+      : texts_(texts), stride_(stride) {
+    settle();
+  }
+  bool done() const override { return text_ == texts_.size(); }
+  void Next() override {
+    place_ += stride_;
+    settle();
+  }
+  const std::string& value() const override { return texts_[text_][place_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  void settle() {
+    while (text_ < texts_.size() && place_ >= texts_[text_].size()) place_ -= texts_[text_++].size();
+  }
+  std::span<const std::span<const std::string>> texts_;
+  size_t stride_, text_ = 0, place_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::span<const std::string>> texts,
+                                               const SentencePieceOptions& options) {
+  require(options.type == "bpe" || options.type == "unigram", "SentencePiece type '", options.type,
+          "', wanted bpe or unigram");
+  require(options.normalization == "identity" || options.normalization == "nmt_nfkc" ||
+              options.normalization == "nfkc",
+          "SentencePiece normalization '", options.normalization, "', wanted identity, nmt_nfkc or nfkc");
+  require(options.max_sentences > 0, "SentencePiece learns from ", options.max_sentences,
+          " sentences, wanted at least 1");
+  size_t total = 0;
+  bool any = false;
+  for (const auto& text : texts) {
+    total += text.size();
+    any = any ||
+          std::any_of(text.begin(), text.end(), [](const std::string& line) { return !strip(line).empty(); });
+  }
+  require(any, "no text to learn SentencePiece pieces from");
+
+  const auto limit = static_cast<size_t>(options.max_sentences);
+  Sentences sentences(texts, (total + limit - 1) / limit);
+  const std::unordered_map<std::string, std::string> flags{
+      {"model_type", options.type},
+      {"vocab_size", std::to_string(options.size)},
+      {"character_coverage", std::to_string(options.character_coverage)},
+      {"normalization_rule_name", options.normalization},
+      {"byte_fallback", "true"},
+      {"hard_vocab_limit", "false"},
+      {"max_sentence_length", std::to_string(kMaxLineBytes)},
+      {"pad_id", std::to_string(kPad)},
+      {"bos_id", std::to_string(kBegin)},
+      {"eos_id", std::to_string(kEnd)},
+      {"unk_id", std::to_string(kUnknown)},
+      // Sums are made per thread: one number of threads, one result.
+      {"num_threads", "1"},
+      // Only errors; the library must not print.
+      {"minloglevel", "3"},
+  };
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(flags, &sentences, &model);
+  require(status.ok(), "cannot learn a SentencePiece vocabulary of ", options.size, ": ",
+          one_line(status.ToString()));
+  return parse_sentencepiece(model, "the SentencePiece model just trained");
+}
+
+std::unique_ptr<Tokenizer> parse_sentencepiece(std::string_view bytes, const std::string& name) {
+  return std::make_unique<SentencePieces>(bytes, name);
+}
+
+}  // namespace fovea::data

@@ -1,0 +1,60 @@
+#include "data/tokenizer.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+
+namespace fovea::data {
+namespace {
+
+constexpr const char* kFileNames[] = {"tokenizer.model", "vocab.txt"};
+constexpr uintmax_t kMaxFileBytes = uintmax_t{1} << 30;
+
+void write(const std::filesystem::path& path, const std::string& bytes) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  require(file.good(), "cannot write ", path.string(), ": ", std::strerror(errno));
+}
+
+std::shared_ptr<const Tokenizer> read(const std::filesystem::path& path) {
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  require(!error, "cannot read ", path.string(), ": ", error.message());
+  require(size <= kMaxFileBytes, path.string(), ": ", size, " bytes, too large for a tokenizer");
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  require(file.good() || file.eof(), "cannot read ", path.string());
+  return path.extension() == ".model" ? parse_sentencepiece(bytes, path.string())
+                                      : parse_words(bytes, path.string());
+}
+
+// The tokenizer of a folder whose file name begins with `prefix`, or null.
+std::shared_ptr<const Tokenizer> find(const std::filesystem::path& folder, const std::string& prefix) {
+  for (const char* name : kFileNames)
+    if (const auto path = folder / (prefix + name); std::filesystem::exists(path)) return read(path);
+  return nullptr;
+}
+
+}  // namespace
+
+void save_tokenizers(const std::filesystem::path& folder, const Tokenizers& tokenizers) {
+  FOVEA_ASSERT(tokenizers.source != nullptr && tokenizers.target != nullptr);
+  if (tokenizers.joint()) return write(folder / tokenizers.source->file_name(), tokenizers.source->bytes());
+  write(folder / ("source_" + tokenizers.source->file_name()), tokenizers.source->bytes());
+  write(folder / ("target_" + tokenizers.target->file_name()), tokenizers.target->bytes());
+}
+
+Tokenizers load_tokenizers(const std::filesystem::path& folder) {
+  if (const auto joint = find(folder, "")) return {joint, joint};
+  Tokenizers tokenizers{find(folder, "source_"), find(folder, "target_")};
+  require(tokenizers.source != nullptr && tokenizers.target != nullptr, folder.string(),
+          " has no tokenizer, wanted tokenizer.model or vocab.txt, or source_ and target_ of these");
+  return tokenizers;
+}
+
+}  // namespace fovea::data
