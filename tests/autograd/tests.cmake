@@ -1,1 +1,2 @@
 fovea_test(autograd/var_test unit)
+fovea_test(autograd/ops_grad_test grad)

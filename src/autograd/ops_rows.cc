@@ -1,0 +1,76 @@
+#include "autograd/ops_rows.h"
+
+#include <algorithm>
+
+#include "kernels/rows.h"
+
+namespace fovea {
+namespace {
+
+void check_ids(const char* op, const Shape& shape, std::span<const int32_t> ids, int64_t bound) {
+  for (const int32_t id : ids)
+    require(id >= 0 && id < bound, op, ": got number ", id, " for shape ", shape, ", wanted 0 to ",
+            bound - 1);
+}
+
+}  // namespace
+
+Var embedding(const Var& table, std::span<const int32_t> ids, int32_t padding) {
+  require(table.rank() == 2, "embedding: got a table of shape ", table.shape(), ", wanted [n, d]");
+  const int64_t rows = table.size(0), d = table.size(1), count = static_cast<int64_t>(ids.size());
+  std::vector<int32_t> kept(ids.begin(), ids.end());
+  const bool pads = std::find(ids.begin(), ids.end(), padding) != ids.end();
+  for (const int32_t id : ids)
+    require((id >= 0 && id < rows) || id == padding, "embedding: got id ", id, " for a table of shape ",
+            table.shape(), ", wanted 0 to ", rows - 1);
+  const Tensor weights = table.value().contiguous();
+  const Tensor y({count, d});
+  if (!pads) {
+    kernels::gather_rows(weights.data(), d, kept, y.data());
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      float* row = y.data() + i * d;
+      const int32_t id = kept[static_cast<size_t>(i)];
+      if (id == padding)
+        std::fill(row, row + d, 0.0f);
+      else
+        std::copy_n(weights.data() + id * d, d, row);
+    }
+  }
+  return record(y, {table}, [table, kept = std::move(kept), padding, d](const Tensor& grad) {
+    const kernels::RowGroups groups = kernels::group_rows(kept, padding);
+    const Tensor values({static_cast<int64_t>(groups.rows.size()), d});
+    kernels::sum_groups(groups, grad.data(), d, values.data());
+    table.add_grad(RowSparse{groups.rows, values});
+  });
+}
+
+Var gather(const Var& x, std::span<const int32_t> ids) {
+  require(x.rank() >= 1, "gather: got a single number, wanted [n, ...]");
+  check_ids("gather", x.shape(), ids, x.size(0));
+  const int64_t row_size = x.shape().count(1, x.rank());
+  Shape shape = x.shape();
+  shape.set(0, static_cast<int64_t>(ids.size()));
+  const Tensor y(shape);
+  kernels::gather_rows(x.value().contiguous().data(), row_size, ids, y.data());
+  std::vector<int32_t> kept(ids.begin(), ids.end());
+  return record(y, {x}, [x, kept = std::move(kept), row_size](const Tensor& grad) {
+    kernels::scatter_add_rows(grad.data(), row_size, kept, x.grad_buffer().data());
+  });
+}
+
+Var pick(const Var& x, std::span<const int32_t> columns) {
+  require(x.rank() == 2 && x.size(0) == static_cast<int64_t>(columns.size()), "pick: got shape ", x.shape(),
+          " and ", columns.size(), " columns, wanted [rows, n] and one column per row");
+  const int64_t rows = x.size(0), n = x.size(1);
+  check_ids("pick", x.shape(), columns, n);
+  const Tensor y(Shape{rows}), from = x.value().contiguous();
+  for (int64_t r = 0; r < rows; ++r) y.data()[r] = from.data()[r * n + columns[static_cast<size_t>(r)]];
+  std::vector<int32_t> kept(columns.begin(), columns.end());
+  return record(y, {x}, [x, kept = std::move(kept), rows, n](const Tensor& grad) {
+    float* dx = x.grad_buffer().data();
+    for (int64_t r = 0; r < rows; ++r) dx[r * n + kept[static_cast<size_t>(r)]] += grad.data()[r];
+  });
+}
+
+}  // namespace fovea
