@@ -20,6 +20,7 @@ constexpr const char* kIntroduction =
 
 void add_verbs(CLI::App& app) {
   add_info(app);
+  add_pattern(app);
   add_bench(app);
   add_score(app);
 }

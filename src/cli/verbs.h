@@ -9,6 +9,7 @@
 namespace fovea::cli {
 
 void add_info(CLI::App& app);
+void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_score(CLI::App& app);
 
