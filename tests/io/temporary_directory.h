@@ -1,4 +1,5 @@
-// A directory for one test, removed with everything in it.
+// A directory for one test, removed with everything in it; in memory where the system has such a place, since
+// what is tested is the order of things, not the disk.
 #pragma once
 
 #include <cstdlib>
@@ -10,9 +11,14 @@ namespace fovea {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "fovea-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
+    for (const std::filesystem::path& place :
+         {std::filesystem::path("/dev/shm"), std::filesystem::temp_directory_path()}) {
+      std::string name = (place / "fovea-test-XXXXXX").string();
+      if (mkdtemp(name.data()) == nullptr) continue;
+      path_ = name;
+      return;
+    }
+    std::abort();
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;

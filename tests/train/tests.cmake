@@ -1,6 +1,8 @@
 fovea_test(train/optimizer_test golden)
 fovea_test(train/schedule_test golden)
 fovea_test(train/averaging_test unit)
+fovea_test(train/trainer_test unit)
+fovea_test(train/killed_test slow)
 foreach(name optimizer_test schedule_test)
   target_compile_definitions(test_train_${name} PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
 endforeach()

@@ -1,0 +1,113 @@
+// A small run that the loop's tests share: a network with dropout learns what another network computes.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "autograd/ops.h"
+#include "io/file.h"
+#include "nn/init.h"
+#include "nn/layers.h"
+#include "train/shuffled_order.h"
+#include "train/trainer.h"
+
+namespace fovea::train {
+
+constexpr int64_t kWidth = 32, kHidden = 600, kExamples = 100, kBatch = 24;
+
+class ToyNetwork : public nn::Module {
+ public:
+  explicit ToyNetwork(Rng rng) : first(kWidth, kHidden, rng), second(kHidden, kWidth, rng) {
+    add_child("first", first);
+    add_child("second", second);
+    scale = add_parameter("scale", Tensor::full({kHidden}, 1));
+    shift = add_parameter("shift", Tensor::zeros({kHidden}));
+  }
+  Var operator()(const Var& x, nn::Context& context) const {
+    const Var hidden = dropout(first(x, Activation::gelu), context.rate(0.1f), context.next_seed());
+    return second(layer_norm(hidden, scale, shift));
+  }
+  nn::Linear first, second;
+  Var scale, shift;
+};
+
+// mean((x - target)^2)
+inline Var squared_error(const Var& x, const Tensor& target) {
+  const Tensor difference = x.value().clone();
+  const int64_t count = difference.count();
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    difference.data()[i] -= target.data()[i];
+    sum += double{difference.data()[i]} * difference.data()[i];
+  }
+  return record(Tensor::scalar(static_cast<float>(sum / static_cast<double>(count))), {x},
+                [=](const Tensor& gradient) {
+                  const Tensor result = difference.clone();
+                  for (float& value : result.span()) value *= 2 * gradient.item() / static_cast<float>(count);
+                  x.add_grad(result);
+                });
+}
+
+struct ToyRun {
+  explicit ToyRun(TrainOptions wanted, Rule wanted_rule = AdamW{.learning_rate = 3e-3},
+                  ScheduleOptions wanted_schedule = {.name = "cosine", .warmup = 5, .steps = 100})
+      : options(wanted),
+        rule(wanted_rule),
+        schedule(wanted_schedule),
+        network(Rng(options.seed)),
+        order(kExamples, options.seed) {
+    Rng rng(77);
+    inputs = nn::normal({kExamples, kWidth}, 0, 1, rng);
+    const NoGrad no_grad;
+    nn::Context context;
+    targets = ToyNetwork(Rng(78))(Var(inputs), context).value();
+    job.next_loss = [this](nn::Context& c) { return next_loss(c); };
+    job.position = [this] { return fields_to_json(order.position()); };
+    job.seek = [this](const Json& json) {
+      ShuffledOrder::Position position;
+      fields_from_json(json, position, "position");
+      order.seek(position);
+    };
+    job.validate = [this] { return validate(); };
+    job.identity = {{"task", "toy"}, {"seed", options.seed}};
+  }
+
+  BatchLoss next_loss(nn::Context& context) {
+    const Tensor x(Shape{kBatch, kWidth}), y(Shape{kBatch, kWidth});
+    for (int64_t i = 0; i < kBatch; ++i) {
+      const int64_t example = order.next();
+      x.narrow(0, i, 1).copy_from(inputs.narrow(0, example, 1));
+      y.narrow(0, i, 1).copy_from(targets.narrow(0, example, 1));
+    }
+    return {squared_error(network(Var(x), context), y), kBatch};
+  }
+  Validation validate() {
+    nn::Context context;
+    return {squared_error(network(Var(inputs), context), targets).value().item(), {{"examples", kExamples}}};
+  }
+  Outcome run(const std::filesystem::path& directory, Observer& observer) {
+    return Trainer(network, rule, schedule, options, job).run(directory, observer);
+  }
+  Outcome run(const std::filesystem::path& directory) {
+    Observer nobody;
+    return run(directory, nobody);
+  }
+
+  TrainOptions options;
+  Rule rule;
+  ScheduleOptions schedule;
+  ToyNetwork network;
+  ShuffledOrder order;
+  Tensor inputs, targets;
+  Job job;
+};
+
+// The bytes that two equal runs share, as a number: gtest would print the bytes themselves.
+inline size_t last_bytes(const std::filesystem::path& run) {
+  const std::filesystem::path last = run / "checkpoints/last";
+  return std::hash<std::string>()(read_text(last / "model.safetensors") +
+                                  read_text(last / "optimizer.safetensors"));
+}
+
+}  // namespace fovea::train
