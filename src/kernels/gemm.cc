@@ -14,10 +14,10 @@
 namespace fovea::kernels {
 namespace {
 
-// One product on the calling thread. Outside a parallel region oneDNN would start threads of its own.
+// One product on the calling thread. Outside a parallel region oneDNN would start threads of its own. Asked
+// at every call: what is set inside a parallel region is forgotten at its end.
 void gemm_serial(const Gemm& g) {
-  thread_local const bool single = (omp_set_num_threads(1), true);
-  (void)single;
+  omp_set_num_threads(1);
   const dnnl_status_t status =
       dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a,
                  std::max<int64_t>(g.lda, 1), g.b, std::max<int64_t>(g.ldb, 1), g.beta, g.c,
