@@ -139,6 +139,10 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 
 void FileWriter::finish() {
   if (::fsync(descriptor_) != 0) fail_with_errno("sync", path_);
+  close();
+}
+
+void FileWriter::close() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("close", path_);
 }
 
@@ -170,6 +174,12 @@ DirectorySet::DirectorySet(fs::path target)
 DirectorySet::~DirectorySet() {
   std::error_code ignored;
   if (!committed_) fs::remove_all(temporary_, ignored);
+}
+
+void DirectorySet::write(const std::string& name, const std::function<void(FileWriter&)>& fill) {
+  FileWriter writer(temporary_ / name);
+  fill(writer);
+  writer.close();
 }
 
 void DirectorySet::commit() {

@@ -45,6 +45,8 @@ class FileWriter {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   // Syncs to the disk and closes; without it the content may be lost.
   void finish();
+  // Closes without syncing: someone else will.
+  void close();
 
  private:
   std::filesystem::path path_;
@@ -64,8 +66,9 @@ class DirectorySet {
   DirectorySet(const DirectorySet&) = delete;
   DirectorySet& operator=(const DirectorySet&) = delete;
   ~DirectorySet();
-  // Where the set's files are to be written.
+  // Where the set's files are to be written, by write() or otherwise.
   const std::filesystem::path& path() const { return temporary_; }
+  void write(const std::string& name, const std::function<void(FileWriter&)>& fill);
   // Syncs every file and the directory, renames it to the target (which must not exist), syncs the parent.
   void commit();
 

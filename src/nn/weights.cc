@@ -13,9 +13,12 @@ std::vector<TensorToWrite> weights_of(const Module& module) {
   return all;
 }
 
+Metadata weights_metadata() {
+  return {{"format", "pt"}};
+}
+
 void save_weights(const Module& module, const std::filesystem::path& path) {
-  // "pt" is what Hugging Face's loaders ask for: tensors laid out as PyTorch has them.
-  save_safetensors(path, weights_of(module), {{"format", "pt"}});
+  save_safetensors(path, weights_of(module), weights_metadata());
 }
 
 void load_weights(const Module& module, const std::filesystem::path& path) {

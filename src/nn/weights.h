@@ -11,6 +11,9 @@ namespace fovea::nn {
 // Views of the parameters' own memory, to be written while the module lives.
 std::vector<TensorToWrite> weights_of(const Module& module);
 
+// What such a file says of itself: "pt", asked for by Hugging Face's loaders, is PyTorch's layout of tensors.
+Metadata weights_metadata();
+
 // Replaces the file atomically; the same weights give the same bytes.
 void save_weights(const Module& module, const std::filesystem::path& path);
 

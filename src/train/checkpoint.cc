@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "io/file.h"
 
 namespace fovea::train {
 namespace fs = std::filesystem;
@@ -41,12 +40,12 @@ std::optional<fs::path> CheckpointStore::linked(const char* link) const {
   return set;
 }
 
-void CheckpointStore::save(int64_t step, bool is_best, const std::function<void(const fs::path&)>& fill) {
+void CheckpointStore::save(int64_t step, bool is_best, const std::function<void(DirectorySet&)>& fill) {
   int attempt = 1;
   while (fs::exists(directory_ / set_name(step, attempt))) ++attempt;
   const std::string name = set_name(step, attempt);
   DirectorySet set(directory_ / name);
-  fill(set.path());
+  fill(set);
   set.commit();
   if (is_best) replace_link(directory_ / "best", name);
   replace_link(directory_ / "last", name);

@@ -10,6 +10,8 @@
 #include <functional>
 #include <optional>
 
+#include "io/file.h"
+
 namespace fovea::train {
 
 class CheckpointStore {
@@ -21,9 +23,9 @@ class CheckpointStore {
   std::optional<std::filesystem::path> last() const { return linked("last"); }
   std::optional<std::filesystem::path> best() const { return linked("best"); }
 
-  // Writes a new set by fill(directory), makes it the last (and the best), and removes the sets that no link
+  // Writes a new set by fill(set), makes it the last (and the best), and removes the sets that no link
   // names. When anything fails, the earlier sets and links stay.
-  void save(int64_t step, bool is_best, const std::function<void(const std::filesystem::path&)>& fill);
+  void save(int64_t step, bool is_best, const std::function<void(DirectorySet&)>& fill);
 
  private:
   std::optional<std::filesystem::path> linked(const char* link) const;

@@ -200,12 +200,17 @@ class Trainer::Run {
     const std::string bad = first_bad_weight(t_.optimizer_.parameters());
     if (!bad.empty()) fail_not_finite(t_.state_.step, "the weight " + in_quotes(bad) + " is not finite");
     t_.state_.seconds = seconds_before_ + seconds_since(started_);
-    store_.save(t_.state_.step, is_best, [&](const fs::path& set) {
-      nn::save_weights(t_.model_, set / "model.safetensors");
-      save_safetensors(set / "optimizer.safetensors", t_.optimizer_.state());
-      if (ema_) save_safetensors(set / "ema.safetensors", ema_->state());
-      save_json(set / "state.json", state_json());
-      if (t_.job_.save_more) t_.job_.save_more(set);
+    store_.save(t_.state_.step, is_best, [&](DirectorySet& set) {
+      const auto write = [&](const char* name, std::vector<TensorToWrite> tensors) {
+        set.write(name, [&](FileWriter& file) {
+          write_safetensors(file, std::move(tensors), nn::weights_metadata());
+        });
+      };
+      write("model.safetensors", nn::weights_of(t_.model_));
+      write("optimizer.safetensors", t_.optimizer_.state());
+      if (ema_) write("ema.safetensors", ema_->state());
+      set.write("state.json", [&](FileWriter& file) { file.write(state_json().dump(2) + "\n"); });
+      if (t_.job_.save_more) t_.job_.save_more(set.path());
     });
     observer_.on_save(t_.state_.step);
   }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -16,9 +17,10 @@ namespace fovea::train {
 namespace {
 
 constexpr int kKills = 20;
+constexpr int64_t kSteps = 1000;
 
 ToyRun child_run() {
-  return ToyRun({.steps = 400, .clip_norm = 1, .log_every = 1, .validate_every = 20, .save_every = 5});
+  return ToyRun({.steps = kSteps, .clip_norm = 1, .log_every = 1, .validate_every = 20, .save_every = 3});
 }
 
 // This program again, as a process that only trains.
@@ -38,30 +40,39 @@ int exit_status(pid_t child) {
   return status;
 }
 
+// The last step that the run's log tells of.
+int64_t steps_logged(const std::filesystem::path& directory) {
+  std::ifstream log(directory / "train.jsonl");
+  int64_t last = 0;
+  for (std::string line; std::getline(log, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object()) last = json.value("step", last);
+  }
+  return last;
+}
+
 TEST(KilledRun, ResumesEveryTimeAndEndsWithTheSameBytes) {
   const TemporaryDirectory undisturbed, disturbed;
-  const auto started = std::chrono::steady_clock::now();
   ASSERT_EQ(exit_status(start_child(undisturbed.path(), 2)), 0);
-  const auto whole =
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - started);
 
-  // Moments spread so that twenty of them fall inside the run: each run gets about a fifteenth of it further.
   std::mt19937 random(5);
-  std::uniform_int_distribution<int64_t> moment(0, whole.count() / 7);
-  int killed = 0;
-  while (killed < kKills) {
+  std::uniform_int_distribution<int64_t> microseconds(0, 20'000);
+  for (int killed = 0; killed < kKills; ++killed) {
     const pid_t child = start_child(disturbed.path(), 1 + killed % 3);
-    std::this_thread::sleep_for(std::chrono::microseconds(moment(random)));
+    // Most die somewhere in the loop, further each time; some while they start and read the checkpoint.
+    if (killed % 4 != 0)
+      while (steps_logged(disturbed.path()) < kSteps * killed / (kKills + 1))
+        if (int status; waitpid(child, &status, WNOHANG) == 0)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        else
+          FAIL() << "the run ended by itself after " << killed << " kills";
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
     kill(child, SIGKILL);
-    const int status = exit_status(child);
-    ASSERT_TRUE(WIFSIGNALED(status) || status == 0)
-        << "the run failed to resume after " << killed << " kills";
-    if (!WIFSIGNALED(status)) break;
-    ++killed;
+    ASSERT_TRUE(WIFSIGNALED(exit_status(child))) << "the run ended by itself after " << killed << " kills";
   }
-  EXPECT_GE(killed, kKills) << "the run ended before it was killed often enough";
   ASSERT_EQ(exit_status(start_child(disturbed.path(), 2)), 0);
   EXPECT_EQ(last_bytes(disturbed.path()), last_bytes(undisturbed.path()));
+  EXPECT_EQ(steps_logged(disturbed.path()), kSteps);
   EXPECT_EQ(entry_count(disturbed / "checkpoints"), entry_count(undisturbed / "checkpoints"));
 }
 
