@@ -1,0 +1,102 @@
+#include "models/transformer.h"
+
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "autograd/ops_tokens.h"
+#include "nn/init.h"
+#include "nn/positions.h"
+
+namespace fovea::models {
+namespace {
+
+Activation activation_named(const std::string& name) {
+  if (name == "relu") return Activation::relu;
+  if (name == "gelu") return Activation::gelu;
+  fail("transformer: activation '", name, "', wanted relu or gelu");
+}
+
+nn::TransformerOptions layer_options(const TransformerConfig& config, const std::string& spec) {
+  return {.width = config.width,
+          .heads = config.heads,
+          .hidden = config.hidden,
+          .dropout = config.dropout,
+          .attention_dropout = config.attention_dropout,
+          .activation = activation_named(config.activation),
+          .norm_first = config.norm_first,
+          .spec = parse_spec(spec)};
+}
+
+const TransformerConfig& checked(const TransformerConfig& c) {
+  require(c.source_vocabulary > data::kSpecials && c.target_vocabulary > data::kSpecials,
+          "transformer: vocabularies of ", c.source_vocabulary, " and ", c.target_vocabulary,
+          " tokens, wanted more than the ", data::kSpecials, " special ones");
+  require(c.width > 0 && c.heads > 0 && c.hidden > 0 && c.encoder_layers >= 0 && c.decoder_layers >= 1,
+          "transformer: width, heads, hidden and decoder_layers must be above 0");
+  require(c.tie == "all" || c.tie == "output" || c.tie == "none", "transformer: tie '", c.tie,
+          "', wanted all, output or none");
+  require(c.tie != "all" || c.source_vocabulary == c.target_vocabulary,
+          "transformer: tie 'all' wants one vocabulary for both sides, got ", c.source_vocabulary, " and ",
+          c.target_vocabulary, " tokens; train a joint one or choose tie output");
+  require(c.positions == "sinusoid" || c.positions == "learned", "transformer: positions '", c.positions,
+          "', wanted sinusoid or learned");
+  return c;
+}
+
+}  // namespace
+
+Transformer::Transformer(const TransformerConfig& config, Rng& rng)
+    : encoder(layer_options(checked(config), config.self_attention), config.encoder_layers, config.norm_first,
+              rng),
+      decoder(layer_options(config, "scaled_dot / full / soft"), config.decoder_layers, config.norm_first,
+              rng),
+      config_(config) {
+  const float deviation = 1 / std::sqrt(static_cast<float>(config.width));
+  const auto table = [&](int64_t rows) { return nn::normal({rows, config.width}, 0, deviation, rng); };
+  target_embedding = add_parameter("target_embedding", table(config.target_vocabulary));
+  if (config.tie == "all") {
+    source_embedding = target_embedding;
+  } else {
+    source_embedding = add_parameter("source_embedding", table(config.source_vocabulary));
+  }
+  output = config.tie == "none" ? add_parameter("output", table(config.target_vocabulary)) : target_embedding;
+  if (config.positions == "learned") {
+    source_positions = add_parameter("source_positions", table(config.max_positions));
+    target_positions = add_parameter("target_positions", table(config.max_positions));
+  }
+  add_child("encoder", encoder);
+  add_child("decoder", decoder);
+}
+
+Var Transformer::embed(const Var& table, const Var& learned, const Sentences& tokens,
+                       nn::Context& context) const {
+  const std::vector<int32_t> positions = nn::packed_positions(tokens.lengths);
+  require(!learned.defined() || tokens.longest() <= config_.max_positions, "transformer: a sentence of ",
+          tokens.longest(), " tokens, but positions were learned up to ", config_.max_positions);
+  const Var added =
+      learned.defined() ? embed_tokens(learned, positions) : Var(nn::sinusoid(positions, config_.width));
+  const Var x = embed_tokens(table, tokens.ids, std::sqrt(static_cast<float>(config_.width)), added);
+  const float rate = context.rate(config_.dropout);
+  return reshape(dropout(x, rate, rate > 0 ? context.next_seed() : 0), {1, tokens.total(), config_.width});
+}
+
+Var Transformer::encode(const Sentences& source, nn::Context& context) const {
+  return encoder(embed(source_embedding, source_positions, source, context), context,
+                 {.self = documents(source.lengths)});
+}
+
+Var Transformer::decode(const Var& memory, const Sentences& source, const Sentences& target,
+                        nn::Context& context) const {
+  return decoder(
+      embed(target_embedding, target_positions, target, context), memory, context,
+      {.self = documents(target.lengths) & causal(), .cross = documents(target.lengths, source.lengths)});
+}
+
+OutputLoss Transformer::loss(const data::Batch& batch, float smoothing, nn::Context& context) const {
+  const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
+  const Var hidden = decode(encode(source, context), source, target, context);
+  return linear_cross_entropy(reshape(hidden, {target.total(), config_.width}), output, {}, batch.target_out,
+                              {.smoothing = smoothing});
+}
+
+}  // namespace fovea::models

@@ -1,0 +1,1 @@
+fovea_test(models/transformer_test unit)
