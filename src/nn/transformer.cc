@@ -27,7 +27,7 @@ Stream add_branch(const Var& branch, const Stream& stream, const LayerNorm* norm
                   float dropout, Context& context) {
   if (norm == nullptr) {
     const float rate = context.rate(dropout);
-    return {residual_dropout_norm(branch, stream.sum, {}, {}, rate, rate > 0 ? context.next_seed() : 0).sum, {}};
+    return {stream.sum + fovea::dropout(branch, rate, rate > 0 ? context.next_seed() : 0), {}};
   }
   const NormedSum result = norm->add_norm(branch, stream.sum, dropout, context);
   return norm_first ? Stream{result.sum, result.normed} : Stream{result.normed, {}};
