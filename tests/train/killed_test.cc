@@ -60,12 +60,12 @@ TEST(KilledRun, ResumesEveryTimeAndEndsWithTheSameBytes) {
   for (int killed = 0; killed < kKills; ++killed) {
     const pid_t child = start_child(disturbed.path(), 1 + killed % 3);
     // Most die somewhere in the loop, further each time; some while they start and read the checkpoint.
-    if (killed % 4 != 0)
-      while (steps_logged(disturbed.path()) < kSteps * killed / (kKills + 1))
-        if (int status; waitpid(child, &status, WNOHANG) == 0)
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        else
-          FAIL() << "the run ended by itself after " << killed << " kills";
+    while (killed % 4 != 0 && steps_logged(disturbed.path()) < kSteps * killed / (kKills + 1)) {
+      int status;
+      ASSERT_EQ(waitpid(child, &status, WNOHANG), 0)
+          << "the run ended by itself after " << killed << " kills";
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
     kill(child, SIGKILL);
     ASSERT_TRUE(WIFSIGNALED(exit_status(child))) << "the run ended by itself after " << killed << " kills";
