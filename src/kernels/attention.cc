@@ -18,32 +18,40 @@ DropoutRow dropout_row(uint64_t seed, int64_t b, int64_t h, int64_t i) {
   return {bits[0], bits[1]};
 }
 
-float* allocate_floats(int64_t count) {
-  const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + 4095) / 4096 * 4096;
-  void* memory = std::aligned_alloc(4096, bytes);
-  if (!memory && bytes > 0) throw std::bad_alloc();
-  return static_cast<float*>(memory);
-}
+namespace {
 
-void free_floats(float* floats) {
-  std::free(floats);
-}
+class GrowingFloats {
+ public:
+  GrowingFloats() = default;
+  GrowingFloats(const GrowingFloats&) = delete;
+  GrowingFloats& operator=(const GrowingFloats&) = delete;
+  ~GrowingFloats() { std::free(data_); }
+  float* reserve(int64_t count) {
+    if (count <= capacity_) return data_;
+    std::free(data_);
+    capacity_ = 0;
+    const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + 4095) / 4096 * 4096;
+    data_ = static_cast<float*>(std::aligned_alloc(4096, bytes));
+    if (!data_) throw std::bad_alloc();
+    capacity_ = static_cast<int64_t>(bytes / sizeof(float));
+    return data_;
+  }
+
+ private:
+  float* data_ = nullptr;
+  int64_t capacity_ = 0;
+};
+
+}  // namespace
 
 float* attention_scratch(int64_t count) {
-  struct Scratch {
-    float* data = nullptr;
-    int64_t capacity = 0;
-    ~Scratch() { free_floats(data); }
-  };
-  thread_local Scratch scratch;
-  if (count > scratch.capacity) {
-    free_floats(scratch.data);
-    scratch.data = nullptr;
-    scratch.capacity = 0;
-    scratch.data = allocate_floats(count);
-    scratch.capacity = count;
-  }
-  return scratch.data;
+  thread_local GrowingFloats scratch;
+  return scratch.reserve(count);
+}
+
+float* attention_workspace(int64_t count) {
+  thread_local GrowingFloats workspace;
+  return workspace.reserve(count);
 }
 
 }  // namespace fovea::kernels

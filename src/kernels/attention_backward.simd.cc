@@ -12,18 +12,17 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr int kGroupVectors = kTileVectors;
+constexpr int kGroupVectors = 2 * kTileVectors;
 constexpr int64_t kGroupLanes = kGroupVectors * kLanes;
 constexpr int64_t kTileLanes = kMaxTileRows + kLanes;
 
 // Beyond this a float log-sum-exp is too coarse to give weights back, and the softmax is computed again.
 constexpr float kCoarseLse = 256;
 
-// Sums of dK and dV over some tiles, rows padded to whole vectors, and the gradients that are one number a
-// head.
+// Sums of dK and dV over some tiles: in dk and dv themselves, or in memory with rows padded to whole vectors.
 struct KeySums {
-  float* dk = nullptr;  // [keys][padded d]
-  float* dv = nullptr;  // [keys][padded dv]
+  float* dk = nullptr;  // row j at dk + j * ld_k
+  float* dv = nullptr;
   int64_t ld_k = 0, ld_v = 0;
 
   static int64_t floats(const AttentionShape& shape) {
@@ -33,9 +32,18 @@ struct KeySums {
       : dk(memory), ld_k(round_up(shape.d, kLanes)), ld_v(round_up(shape.dv, kLanes)) {
     dv = dk + shape.keys * ld_k;
   }
+  KeySums(const AttentionBackward& g, int64_t b, int64_t kv_head)
+      : dk(g.dk.at(b, kv_head, 0)), dv(g.dv.at(b, kv_head, 0)), ld_k(g.dk.row), ld_v(g.dv.row) {}
+  // Whether the gradients themselves can be summed in: whole vectors stay inside a row.
+  static bool in_place(const AttentionBackward& g) {
+    const AttentionShape& shape = g.forward.shape;
+    return g.dk.data && g.dv.data && shape.d % kLanes == 0 && shape.dv % kLanes == 0;
+  }
   void clear(const AttentionShape& shape) const {
-    const int64_t count = floats(shape);
-    for (int64_t n = 0; n < count; ++n) dk[n] = 0;
+    for (int64_t j = 0; j < shape.keys; ++j) {
+      for (int64_t c = 0; c < round_up(shape.d, kLanes); ++c) dk[j * ld_k + c] = 0;
+      for (int64_t c = 0; c < round_up(shape.dv, kLanes); ++c) dv[j * ld_v + c] = 0;
+    }
   }
 };
 
@@ -391,9 +399,11 @@ struct Cuts {
     int64_t tiles = 0;
     for (size_t n = 0; n + 1 < plan.group_tiles.size(); ++n)
       tiles = larger(tiles, plan.group_tiles[n + 1] - plan.group_tiles[n]);
-    constexpr int64_t kPieces = 16, kMostCuts = 8;
+    // Every cut costs a pass over dK and dV: it must have enough rows to be worth it.
+    constexpr int64_t kPieces = 16, kMostCuts = 8, kLeastRows = 512;
+    const int64_t worth = shape.queries * (shape.heads / shape.kv_heads) / kLeastRows;
     if (!rows_meet && shares > 0)
-      cuts = larger(1, smaller(smaller(kMostCuts, tiles), (kPieces + shares - 1) / shares));
+      cuts = larger(1, smaller(smaller(kMostCuts, smaller(tiles, worth)), (kPieces + shares - 1) / shares));
   }
 };
 
@@ -407,11 +417,9 @@ void write_key_gradients(const AttentionBackward& g, int64_t b, int64_t kv_head,
     if (!view.data) return;
     for (int64_t j = from; j < to; ++j) {
       float* row = view.at(b, kv_head, j);
-      for (int64_t c = 0; c < columns; ++c) {
-        float sum = x[j * ld + c];
-        for (int64_t cut = 1; cut < cuts; ++cut) sum += x[cut * size + j * ld + c];
-        row[c] = sum;
-      }
+      for (int64_t c = 0; c < columns; ++c) row[c] = x[j * ld + c];
+      for (int64_t cut = 1; cut < cuts; ++cut)
+        for (int64_t c = 0; c < columns; ++c) row[c] += x[cut * size + j * ld + c];
     }
   };
   write(g.dk, first.dk, first.ld_k, shape.d);
@@ -431,10 +439,11 @@ struct BackwardJob {
     const AttentionForward& a = g.forward;
     const int64_t tile_floats = round_up(TileMemory::floats(shape), 16);
     const int64_t key_floats = KeySums::floats(shape);
-    float* scratch = attention_scratch(tile_floats + (key_sums ? 0 : key_floats));
+    const bool direct = !key_sums && KeySums::in_place(g);
+    float* scratch = attention_scratch(tile_floats + (key_sums || direct ? 0 : key_floats));
     float* memory = key_sums ? key_sums + ((b * shape.kv_heads + kv_head) * cuts.cuts + cut) * key_floats
                              : scratch + tile_floats;
-    const KeySums keys(shape, memory);
+    const KeySums keys = direct ? KeySums(g, b, kv_head) : KeySums(shape, memory);
     keys.clear(shape);
     const bool keys_finite = !masks || (all_finite(a.k.at(b, kv_head, 0), a.k.row, shape.keys, shape.d) &&
                                         all_finite(a.v.at(b, kv_head, 0), a.v.row, shape.keys, shape.dv));
@@ -454,7 +463,7 @@ struct BackwardJob {
           job.run<true>(keys, sums);
       }
     }
-    if (!key_sums) write_key_gradients(g, b, kv_head, memory, 1, 0, shape.keys);
+    if (!key_sums && !direct) write_key_gradients(g, b, kv_head, memory, 1, 0, shape.keys);
   }
 
   void run_share(int64_t share, int64_t cut) const {
@@ -472,11 +481,11 @@ void backward(const AttentionBackward& g) {
   const int64_t key_heads = shape.batch * shape.kv_heads, heads = shape.batch * shape.heads;
   if (heads == 0) return;
   const int64_t head_sum_floats = heads * cuts.cuts * static_cast<int64_t>(sizeof(HeadSums) / sizeof(float));
-  float* head_memory = allocate_floats(head_sum_floats);
+  const int64_t key_floats = cuts.cuts > 1 ? key_heads * cuts.cuts * KeySums::floats(shape) : 0;
+  float* head_memory = attention_workspace(round_up(head_sum_floats, 16) + key_floats);
   HeadSums* head_sums = reinterpret_cast<HeadSums*>(head_memory);
   for (int64_t n = 0; n < heads * cuts.cuts; ++n) head_sums[n] = HeadSums{};
-  float* key_memory =
-      cuts.cuts > 1 ? allocate_floats(key_heads * cuts.cuts * KeySums::floats(shape)) : nullptr;
+  float* key_memory = cuts.cuts > 1 ? head_memory + round_up(head_sum_floats, 16) : nullptr;
   const BackwardJob job{g, shape, cuts, plan_masks(*g.forward.plan), head_sums, key_memory};
 
   const int64_t pieces = cuts.shares * cuts.cuts;
@@ -506,8 +515,6 @@ void backward(const AttentionBackward& g) {
     if (g.d_alibi) g.d_alibi[h] += static_cast<float>(total.alibi);
     if (g.d_sink) g.d_sink[h] += static_cast<float>(total.sink);
   }
-  free_floats(key_memory);
-  free_floats(head_memory);
 }
 
 }  // namespace

@@ -5,12 +5,11 @@
 
 namespace fovea::kernels {
 
-// Floats on a page boundary, uninitialised. No class with a destructor: unwinding would put a weak symbol
-// into per-level objects.
-float* allocate_floats(int64_t count);
-void free_floats(float* floats);
-
-// The calling thread's own scratch, at least `count` floats, valid until its next call on that thread.
+// The calling thread's own scratch, at least `count` floats on a page boundary, uninitialised; valid until
+// the next call on that thread. It only grows: a fresh page costs more than the sums that go through it.
 float* attention_scratch(int64_t count);
+
+// The same, for what a whole call shares between threads; the thread that makes the call asks for it.
+float* attention_workspace(int64_t count);
 
 }  // namespace fovea::kernels
