@@ -14,6 +14,7 @@ void add_bench(CLI::App& app);
 void add_score(CLI::App& app);
 
 // The verbs under `fovea bench`.
+void add_bench_ops(CLI::App& bench);
 void add_bench_peak(CLI::App& bench);
 
 }  // namespace fovea::cli

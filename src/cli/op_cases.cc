@@ -1,0 +1,93 @@
+#include "cli/op_cases.h"
+
+#include "autograd/ops.h"
+#include "base/error.h"
+#include "nn/layers.h"
+#include "train/optimizer.h"
+
+namespace fovea::cli {
+namespace {
+
+constexpr int64_t kTokens = 4096, kWidth = 512;
+
+Tensor normal(const Shape& shape, uint64_t seed) {
+  Rng rng(seed);
+  Tensor x(shape);
+  for (float& value : x.span()) value = rng.normal();
+  return x;
+}
+
+Var trained(const Shape& shape, uint64_t seed) {
+  return Var(normal(shape, seed), true);
+}
+
+// A step that drops the gradients of `leaves`, computes, and goes back from a fixed gradient of the result.
+std::function<void()> forward_and_back(std::vector<Var> leaves, const Shape& result,
+                                       std::function<Var()> forward) {
+  return [leaves = std::move(leaves), seed = normal(result, 99), forward = std::move(forward)] {
+    for (const Var& leaf : leaves) leaf.clear_grad();
+    forward().backward(seed);
+  };
+}
+
+OpCase linear_case() {
+  constexpr int64_t kOut = 2048;
+  return {
+      .name = "linear", .shape = "4096x512 -> 2048", .flops = 3 * 2. * kTokens * kWidth * kOut, .make = [] {
+        const Var x = trained({kTokens, kWidth}, 1), weight = trained({kOut, kWidth}, 2),
+                  bias = trained({kOut}, 3);
+        return forward_and_back({x, weight, bias}, {kTokens, kOut}, [=] { return linear(x, weight, bias); });
+      }};
+}
+
+OpCase layer_norm_case() {
+  return {.name = "layer_norm",
+          .shape = "4096x512",
+          .bytes = 5. * kTokens * kWidth * 4,  // x, y; x, dy, dx
+          .make = [] {
+            const Var x = trained({kTokens, kWidth}, 1), weight = trained({kWidth}, 2),
+                      bias = trained({kWidth}, 3);
+            return forward_and_back({x, weight, bias}, {kTokens, kWidth},
+                                    [=] { return layer_norm(x, weight, bias); });
+          }};
+}
+
+OpCase residual_case() {
+  return {.name = "residual_dropout_norm",
+          .shape = "4096x512, p = 0.1",
+          .bytes = 8. * kTokens * kWidth * 4,  // x, residual, sum, y; sum, dy, dx, dresidual
+          .make = [] {
+            const Var x = trained({kTokens, kWidth}, 1), residual = trained({kTokens, kWidth}, 2);
+            const Var weight = trained({kWidth}, 3), bias = trained({kWidth}, 4);
+            return forward_and_back({x, residual, weight, bias}, {kTokens, kWidth}, [=] {
+              return residual_dropout_norm(x, residual, weight, bias, 0.1f, 5).normed;
+            });
+          }};
+}
+
+OpCase adam_case() {
+  constexpr int64_t kTensors = 60, kRows = 326, kColumns = 512;  // 10 M parameters in all
+  return {.name = "adam_step",
+          .shape = "10 M parameters in 60 tensors",
+          .bytes = 7. * kTensors * kRows * kColumns *
+                   4,  // weight, gradient and two moments; all but the gradient back
+          .make = []() -> std::function<void()> {
+            std::vector<nn::NamedParameter> parameters;
+            for (int64_t i = 0; i < kTensors; ++i) {
+              const Var weight = trained({kRows, kColumns}, i);
+              weight.add_grad(normal({kRows, kColumns}, 100 + i));
+              parameters.push_back({message("p", i), weight});
+            }
+            auto optimizer = std::make_shared<train::Optimizer>(std::move(parameters), train::Adam{});
+            return [optimizer] { optimizer->step(); };
+          }};
+}
+
+}  // namespace
+
+const std::vector<OpCase>& op_cases() {
+  static const std::vector<OpCase> cases{linear_case(), layer_norm_case(), residual_case(), adam_case()};
+  return cases;
+}
+
+}  // namespace fovea::cli
