@@ -51,6 +51,9 @@ class MultiHeadAttention : public Module {
   Var attend_to(const Var& q, const KeysValues& source, Context& context, const Call& call) const;
 
   const MultiHeadOptions& options() const { return options_; }
+  const Var& in_proj_weight() const { return in_proj_weight_; }
+  const Var& in_proj_bias() const { return in_proj_bias_; }
+  const Linear& out_proj() const { return out_proj_; }
 
  private:
   Var project(const Var& x, int64_t first_head, int64_t count) const;

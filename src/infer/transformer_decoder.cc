@@ -1,0 +1,327 @@
+#include "infer/transformer_decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "attention/attention.h"
+#include "kernels/attention_step.h"
+#include "kernels/norm.h"
+#include "kernels/rows.h"
+#include "nn/positions.h"
+
+namespace fovea {
+namespace {
+
+using models::Sentences;
+
+Tensor value_of(const Var& v) {
+  return v.defined() ? v.value() : Tensor();
+}
+
+// A layer norm, alone or with the sum before it.
+struct Norm {
+  explicit Norm(const nn::LayerNorm& layer)
+      : weight(layer.weight.value()), bias(layer.bias.value()), epsilon(layer.epsilon) {}
+
+  Tensor operator()(const Tensor& x) const { return run(x, {}, {}); }
+  // sum += branch; returns the norm of the sum.
+  Tensor add(const Tensor& branch, Tensor& sum) const {
+    const Tensor total(sum.shape());
+    Tensor normed = run(branch, sum, total);
+    sum = total;
+    return normed;
+  }
+
+  Tensor weight, bias;
+  float epsilon;
+
+ private:
+  Tensor run(const Tensor& x, const Tensor& residual, const Tensor& sum) const {
+    Tensor y(x.shape());
+    kernels::norm_forward({.rows = x.size(0),
+                           .columns = x.size(1),
+                           .x = x.data(),
+                           .residual = residual.defined() ? residual.data() : nullptr,
+                           .weight = weight.data(),
+                           .bias = bias.data(),
+                           .epsilon = epsilon,
+                           .sum = sum.defined() ? sum.data() : nullptr,
+                           .y = y.data()});
+    return y;
+  }
+};
+
+struct FeedForwardPart {
+  FeedForwardPart(const nn::FeedForward& layer, kernels::Epilogue act)
+      : first(layer.linear1.weight.value(), value_of(layer.linear1.bias)),
+        second(layer.linear2.weight.value(), value_of(layer.linear2.bias)),
+        activation(act) {}
+  Tensor operator()(const Tensor& x) const { return second(first(x, activation)); }
+  PackedLinear first, second;
+  kernels::Epilogue activation;
+};
+
+// Rows [begin, begin + count) of an attention layer's joint projection.
+PackedLinear projection(const nn::MultiHeadAttention& layer, int64_t begin, int64_t count) {
+  const Var bias = layer.in_proj_bias();
+  return {layer.in_proj_weight().value().narrow(0, begin, count),
+          bias.defined() ? bias.value().narrow(0, begin, count) : Tensor()};
+}
+
+PackedLinear output_projection(const nn::MultiHeadAttention& layer) {
+  return {layer.out_proj().weight.value(), value_of(layer.out_proj().bias)};
+}
+
+struct EncoderLayer {
+  EncoderLayer(const nn::TransformerEncoderLayer& layer, int64_t width, kernels::Epilogue activation)
+      : qkv(projection(layer.self_attn, 0, 3 * width)),
+        out(output_projection(layer.self_attn)),
+        feed_forward(layer.feed_forward, activation),
+        norm1(layer.norm1),
+        norm2(layer.norm2),
+        spec(layer.self_attn.options().spec) {}
+  PackedLinear qkv, out;
+  FeedForwardPart feed_forward;
+  Norm norm1, norm2;
+  AttentionSpec spec;
+};
+
+struct DecoderLayer {
+  DecoderLayer(const nn::TransformerDecoderLayer& layer, int64_t width, kernels::Epilogue activation)
+      : qkv(projection(layer.self_attn, 0, 3 * width)),
+        out(output_projection(layer.self_attn)),
+        cross_query(projection(layer.multihead_attn, 0, width)),
+        cross_keys_values(projection(layer.multihead_attn, width, 2 * width)),
+        cross_out(output_projection(layer.multihead_attn)),
+        feed_forward(layer.feed_forward, activation),
+        norm1(layer.norm1),
+        norm2(layer.norm2),
+        norm3(layer.norm3) {}
+  PackedLinear qkv, out, cross_query, cross_keys_values, cross_out;
+  FeedForwardPart feed_forward;
+  Norm norm1, norm2, norm3;
+};
+
+// Rows that only ever grow: the keys and values of every token generated so far.
+class GrowingRows {
+ public:
+  float* append(int64_t rows, int64_t width) {
+    const int64_t wanted = used_ + rows;
+    if (!memory_.defined() || wanted > memory_.size(0)) {
+      const Tensor larger(
+          {std::max<int64_t>(wanted, memory_.defined() ? 2 * memory_.size(0) : 16 * rows), width});
+      if (used_ > 0)
+        std::memcpy(larger.data(), memory_.data(), static_cast<size_t>(used_ * width) * sizeof(float));
+      memory_ = larger;
+    }
+    float* place = memory_.data() + used_ * width;
+    used_ = wanted;
+    return place;
+  }
+  const float* data() const { return memory_.data(); }
+
+ private:
+  Tensor memory_;
+  int64_t used_ = 0;
+};
+
+}  // namespace
+
+struct TransformerInference::Weights {
+  explicit Weights(const models::Transformer& model)
+      : config(model.config()),
+        source_embedding(model.source_embedding.value()),
+        target_embedding(model.target_embedding.value()),
+        source_positions(value_of(model.source_positions)),
+        target_positions(value_of(model.target_positions)),
+        output(model.output.value(), {}) {
+    const auto activation = config.activation == "gelu" ? kernels::Epilogue::gelu : kernels::Epilogue::relu;
+    for (const auto& layer : model.encoder.layers) encoder.emplace_back(*layer, config.width, activation);
+    for (const auto& layer : model.decoder.layers) decoder.emplace_back(*layer, config.width, activation);
+    if (model.encoder.norm) encoder_norm.emplace_back(*model.encoder.norm);
+    if (model.decoder.norm) decoder_norm.emplace_back(*model.decoder.norm);
+  }
+
+  // scale * table[ids] + positions.
+  Tensor embed(const Tensor& table, const Tensor& learned, std::span<const int32_t> ids,
+               std::span<const int32_t> positions) const {
+    const int64_t width = config.width;
+    Tensor x({static_cast<int64_t>(ids.size()), width});
+    kernels::gather_rows(table.data(), width, ids, x.data());
+    kernels::scale(std::sqrt(static_cast<float>(width)), x.data(), x.data(), x.count());
+    Tensor added = nn::sinusoid(learned.defined() ? std::span<const int32_t>() : positions, width);
+    if (learned.defined()) {
+      require(*std::max_element(positions.begin(), positions.end()) < config.max_positions,
+              "transformer: a sentence of more than ", config.max_positions,
+              " tokens, which positions were not learned for");
+      added = Tensor(x.shape());
+      kernels::gather_rows(learned.data(), width, positions, added.data());
+    }
+    kernels::axpy(1, added.data(), x.data(), x.count());
+    return x;
+  }
+
+  models::TransformerConfig config;
+  Tensor source_embedding, target_embedding, source_positions, target_positions;
+  PackedLinear output;
+  std::vector<EncoderLayer> encoder;
+  std::vector<DecoderLayer> decoder;
+  std::vector<Norm> encoder_norm, decoder_norm;  // one or none
+};
+
+class TransformerInference::Decoder : public StepDecoder {
+ public:
+  Decoder(const Weights& weights, const Tensor& memory, const Sentences& sources) : weights_(weights) {
+    for (const DecoderLayer& layer : weights.decoder)
+      source_keys_values_.push_back(layer.cross_keys_values(memory));
+    self_keys_values_.resize(weights.decoder.size());
+    int32_t begin = 0;
+    for (const int64_t length : sources.lengths) {
+      source_first_.push_back(begin);
+      source_count_.push_back(static_cast<int32_t>(length));
+      begin += static_cast<int32_t>(length);
+    }
+    histories_.resize(sources.lengths.size());
+  }
+
+  Tensor step(std::span<const int32_t> tokens) override {
+    const auto rows = static_cast<int64_t>(tokens.size());
+    FOVEA_ASSERT(tokens.size() == histories_.size());
+    const int64_t width = weights_.config.width;
+    const bool norm_first = weights_.config.norm_first;
+    const std::vector<int32_t> positions(tokens.size(), step_);
+    Tensor sum = weights_.embed(weights_.target_embedding, weights_.target_positions, tokens, positions);
+    remember(rows);
+    Tensor input = norm_first ? weights_.decoder[0].norm1(sum) : sum;
+    for (size_t i = 0; i < weights_.decoder.size(); ++i) {
+      const DecoderLayer& layer = weights_.decoder[i];
+      const bool last = i + 1 == weights_.decoder.size();
+      const Tensor qkv = layer.qkv(input);
+      float* place = self_keys_values_[i].append(rows, 2 * width);
+      for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(place + r * 2 * width, qkv.data() + r * 3 * width + width,
+                    static_cast<size_t>(2 * width) * sizeof(float));
+      const Tensor seen =
+          layer.out(attend(qkv, 3 * width, self_keys_values_[i].data(), keys_.data(), first_, count_));
+      input = add(norm_first ? layer.norm2 : layer.norm1, seen, sum);
+      const Tensor query = layer.cross_query(input);
+      const Tensor asked = layer.cross_out(
+          attend(query, width, source_keys_values_[i].data(), nullptr, source_first_, source_count_));
+      input = add(norm_first ? layer.norm3 : layer.norm2, asked, sum);
+      const Tensor thought = layer.feed_forward(input);
+      if (!norm_first) {
+        input = add(layer.norm3, thought, sum);
+      } else {
+        input = add(last ? weights_.decoder_norm[0] : weights_.decoder[i + 1].norm1, thought, sum);
+      }
+    }
+    ++step_;
+    return weights_.output(input);
+  }
+
+  void reorder(std::span<const int32_t> parents) override {
+    const auto pick = [&](auto& rows) {
+      std::remove_reference_t<decltype(rows)> picked;
+      picked.reserve(parents.size());
+      for (const int32_t parent : parents) picked.push_back(rows[static_cast<size_t>(parent)]);
+      rows = std::move(picked);
+    };
+    pick(histories_);
+    pick(source_first_);
+    pick(source_count_);
+  }
+
+ private:
+  // Pre-norm keeps the sum and its norm apart; post-norm goes on with the norm alone.
+  Tensor add(const Norm& norm, const Tensor& branch, Tensor& sum) const {
+    Tensor normed = norm.add(branch, sum);
+    if (!weights_.config.norm_first) sum = normed;
+    return normed;
+  }
+
+  // Gives each row's new token a slot in the caches and lists the slots each row sees.
+  void remember(int64_t rows) {
+    keys_.clear();
+    first_.clear();
+    count_.clear();
+    for (int64_t r = 0; r < rows; ++r) {
+      std::vector<int32_t>& history = histories_[static_cast<size_t>(r)];
+      history.push_back(slots_++);
+      first_.push_back(static_cast<int32_t>(keys_.size()));
+      count_.push_back(static_cast<int32_t>(history.size()));
+      keys_.insert(keys_.end(), history.begin(), history.end());
+    }
+  }
+
+  // keys_values: rows of keys then values, 2 * width wide.
+  Tensor attend(const Tensor& q, int64_t q_row, const float* keys_values, const int32_t* keys,
+                const std::vector<int32_t>& first, const std::vector<int32_t>& count) const {
+    const int64_t width = weights_.config.width, heads = weights_.config.heads, d = width / heads;
+    Tensor out({q.size(0), width});
+    kernels::attention_step({.rows = q.size(0),
+                             .heads = heads,
+                             .kv_heads = heads,
+                             .d = d,
+                             .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d))),
+                             .q = q.data(),
+                             .q_row = q_row,
+                             .k = keys_values,
+                             .v = keys_values + width,
+                             .kv_row = 2 * width,
+                             .keys = keys,
+                             .first = first.data(),
+                             .count = count.data(),
+                             .out = out.data(),
+                             .out_row = width});
+    return out;
+  }
+
+  const Weights& weights_;
+  std::vector<Tensor> source_keys_values_;
+  std::vector<GrowingRows> self_keys_values_;
+  std::vector<std::vector<int32_t>> histories_;  // of each row: the slots of its tokens
+  std::vector<int32_t> source_first_, source_count_;
+  std::vector<int32_t> keys_, first_, count_;
+  int32_t slots_ = 0, step_ = 0;
+};
+
+TransformerInference::TransformerInference(const models::Transformer& model)
+    : weights_(std::make_unique<Weights>(model)) {}
+TransformerInference::~TransformerInference() = default;
+
+Tensor TransformerInference::encode(const Sentences& sources) const {
+  const NoGrad no_grad;
+  const Weights& w = *weights_;
+  const int64_t width = w.config.width, heads = w.config.heads, n = sources.total();
+  const bool norm_first = w.config.norm_first;
+  Tensor sum =
+      w.embed(w.source_embedding, w.source_positions, sources.ids, nn::packed_positions(sources.lengths));
+  if (w.encoder.empty()) return w.encoder_norm.empty() ? sum : w.encoder_norm[0](sum);
+  const Pattern same_sentence = documents(sources.lengths);
+  Tensor input = norm_first ? w.encoder[0].norm1(sum) : sum;
+  for (size_t i = 0; i < w.encoder.size(); ++i) {
+    const EncoderLayer& layer = w.encoder[i];
+    const Tensor qkv = layer.qkv(input).reshape({1, n, 3 * heads, width / heads}).transpose(1, 2);
+    AttentionSpec spec = layer.spec;
+    spec.pattern = spec.pattern == full() ? same_sentence : spec.pattern & same_sentence;
+    const Var seen = attention(Var(qkv.narrow(1, 0, heads)), Var(qkv.narrow(1, heads, heads)),
+                               Var(qkv.narrow(1, 2 * heads, heads)), spec);
+    const auto add = [&](const Norm& norm, const Tensor& branch) {
+      input = norm.add(branch, sum);
+      if (!norm_first) sum = input;
+    };
+    add(norm_first ? layer.norm2 : layer.norm1, layer.out(seen.value().transpose(1, 2).reshape({n, width})));
+    const Norm& after = !norm_first                ? layer.norm2
+                        : i + 1 < w.encoder.size() ? w.encoder[i + 1].norm1
+                                                   : w.encoder_norm[0];
+    add(after, layer.feed_forward(input));
+  }
+  return input;
+}
+
+std::unique_ptr<StepDecoder> TransformerInference::start(const Sentences& sources) const {
+  return std::make_unique<Decoder>(*weights_, encode(sources), sources);
+}
+
+}  // namespace fovea

@@ -1,0 +1,121 @@
+#include "infer/transformer_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops.h"
+
+namespace fovea {
+namespace {
+
+models::TransformerConfig config(bool norm_first) {
+  return {.source_vocabulary = 30,
+          .target_vocabulary = 30,
+          .width = 24,
+          .heads = 3,
+          .hidden = 40,
+          .encoder_layers = 2,
+          .decoder_layers = 2,
+          .dropout = 0.3f,
+          .norm_first = norm_first,
+          .positions = norm_first ? "learned" : "sinusoid",
+          .activation = norm_first ? "gelu" : "relu"};
+}
+
+struct Sources {
+  std::vector<int32_t> ids, lengths;
+  models::Sentences sentences() const { return {ids, lengths}; }
+};
+
+Sources draw_sources(Rng& rng, int count) {
+  Sources sources;
+  for (int i = 0; i < count; ++i) {
+    const auto length = static_cast<int32_t>(1 + rng.below(9));
+    for (int32_t j = 0; j + 1 < length; ++j) sources.ids.push_back(static_cast<int32_t>(4 + rng.below(26)));
+    sources.ids.push_back(data::kEnd);
+    sources.lengths.push_back(length);
+  }
+  return sources;
+}
+
+// Logits of the next token by the training code, from the whole prefix.
+std::vector<float> uncached(const models::Transformer& model, std::vector<int32_t> source,
+                            std::vector<int32_t> prefix) {
+  const NoGrad no_grad;
+  nn::Context context;
+  const std::vector<int32_t> source_length{static_cast<int32_t>(source.size())};
+  const std::vector<int32_t> target_length{static_cast<int32_t>(prefix.size())};
+  const models::Sentences s(source, source_length), t(prefix, target_length);
+  const Var hidden = model.decode(model.encode(s, context), s, t, context);
+  const Var last = reshape(slice(hidden, 1, t.total() - 1, 1), {1, model.config().width});
+  return linear(last, model.output).value().to_vector();
+}
+
+TEST(TransformerInference, CachedLogitsEqualThoseOfTheWholePrefix) {
+  for (const bool norm_first : {false, true}) {
+    Rng rng(4);
+    const models::Transformer model(config(norm_first), rng);
+    const TransformerInference inference(model);
+    const Sources sources = draw_sources(rng, 3);
+    const auto decoder = inference.start(sources.sentences());
+    // Rows are moved about as a beam would: their pasts must go with them.
+    std::vector<std::vector<int32_t>> prefixes(3, {data::kBegin});
+    std::vector<size_t> sentence{0, 1, 2};
+    const std::vector<std::vector<int32_t>> moves{{0, 0, 1, 2, 2}, {4, 1, 2}, {0, 1, 1, 2}, {3, 0}};
+    for (size_t turn = 0; turn <= moves.size(); ++turn) {
+      std::vector<int32_t> tokens;
+      for (const auto& prefix : prefixes) tokens.push_back(prefix.back());
+      const Tensor logits = decoder->step(tokens);
+      for (size_t r = 0; r < prefixes.size(); ++r) {
+        size_t begin = 0;
+        for (size_t s = 0; s < sentence[r]; ++s) begin += static_cast<size_t>(sources.lengths[s]);
+        const std::vector<int32_t> source(
+            sources.ids.begin() + static_cast<long>(begin),
+            sources.ids.begin() + static_cast<long>(begin) + sources.lengths[sentence[r]]);
+        const auto wanted = uncached(model, source, prefixes[r]);
+        for (size_t c = 0; c < wanted.size(); ++c)
+          ASSERT_NEAR(logits.data()[r * wanted.size() + c], wanted[c], 2e-5 * (1 + std::abs(wanted[c])));
+      }
+      if (turn == moves.size()) break;
+      decoder->reorder(moves[turn]);
+      std::vector<std::vector<int32_t>> next;
+      std::vector<size_t> next_sentence;
+      for (const int32_t parent : moves[turn]) {
+        next.push_back(prefixes[static_cast<size_t>(parent)]);
+        next.back().push_back(static_cast<int32_t>(4 + rng.below(26)));
+        next_sentence.push_back(sentence[static_cast<size_t>(parent)]);
+      }
+      prefixes = next;
+      sentence = next_sentence;
+    }
+  }
+}
+
+TEST(TransformerInference, ALineIsTranslatedTheSameInAnyBatch) {
+  Rng rng(9);
+  const models::Transformer model(config(false), rng);
+  const TransformerInference inference(model);
+  const Sources sources = draw_sources(rng, 12);
+  const std::vector<int32_t> limits(12, 15);
+  for (const int beam : {1, 4}) {
+    const BeamOptions options{.beam = beam, .begin = data::kBegin, .end = data::kEnd};
+    const auto together = beam_search(*inference.start(sources.sentences()), limits, options);
+    size_t begin = 0;
+    for (size_t s = 0; s < 12; ++s) {
+      Sources one;
+      one.lengths = {sources.lengths[s]};
+      one.ids.assign(sources.ids.begin() + static_cast<long>(begin),
+                     sources.ids.begin() + static_cast<long>(begin) + sources.lengths[s]);
+      begin += static_cast<size_t>(sources.lengths[s]);
+      const auto alone =
+          beam_search(*inference.start(one.sentences()), std::span(limits).subspan(0, 1), options);
+      EXPECT_EQ(alone[0][0].tokens, together[s][0].tokens);
+      EXPECT_EQ(alone[0][0].score, together[s][0].score);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea
