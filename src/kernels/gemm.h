@@ -1,8 +1,9 @@
-// Single-precision matrix products, cut into blocks whose shape depends on the problem alone, so that the result
-// is the same for any number of threads.
+// Single-precision matrix products, cut into blocks whose shape depends on the problem alone, so that the
+// result is the same for any number of threads.
 //
-// x W^T is oneDNN's. Products with op(A) transposed or op(B) not (the two gradients of a linear layer) run on the
-// register tiles of packed_gemm where they are large enough. Measured on one Zen 3 core (FMA peak 103 GFLOP/s):
+// x W^T is oneDNN's. Products with op(A) transposed or op(B) not (the two gradients of a linear layer) run on
+// the register tiles of packed_gemm where they are large enough. Measured on one Zen 3 core (FMA peak 103
+// GFLOP/s):
 //   m x n, k                 A^T B: 512 x 512, 512   512 x 128, 6700   2048 x 512, 2048
 //   oneDNN, whole                               60                62                 85   GFLOP/s
 //   oneDNN, blocks of 512 rows                  60                59                 39   GFLOP/s

@@ -1,0 +1,300 @@
+#include "kernels/recurrent.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/parallel.h"
+#include "kernels/gemm.h"
+#include "kernels/level_table.h"
+#include "kernels/packed_gemm.h"
+#include "kernels/reduce.h"
+#include "kernels/scratch.h"
+
+FOVEA_LEVEL_TABLES(RecurrentKernels, recurrent_table, recurrent_kernels)
+
+namespace fovea::kernels {
+namespace {
+
+// The sequences of a batch, longest first, dealt into blocks like cards: each gets long and short ones.
+struct Schedule {
+  Schedule(const RecurrentSize& size, bool reverse);
+  int64_t block_count() const { return static_cast<int64_t>(begin.size()) - 1; }
+  RecurrentBlock block(int64_t index) const;
+
+  int64_t tokens = 0;
+  bool single_steps = true;  // every length is 1
+  int64_t step = 1;
+  std::vector<int64_t> begin;  // rows of block i: [begin[i], begin[i + 1])
+  std::vector<int64_t> sequence, first, length;
+};
+
+// Rows that share a pass over the weights. Enough of them to keep the FMA units busy, few enough that a batch
+// makes several blocks.
+int64_t rows_of_block(int64_t sequences) {
+  return std::clamp<int64_t>((sequences + 3) / 4, 8, 32);
+}
+
+Schedule::Schedule(const RecurrentSize& size, bool reverse) : step(reverse ? -1 : 1) {
+  const int64_t count = static_cast<int64_t>(size.lengths.size());
+  std::vector<int64_t> starts(static_cast<size_t>(count)), order(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    starts[i] = reverse ? tokens + size.lengths[i] - 1 : tokens;
+    tokens += size.lengths[i];
+    single_steps = single_steps && size.lengths[i] == 1;
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return size.lengths[a] > size.lengths[b]; });
+  const int64_t rows = rows_of_block(count);
+  const int64_t blocks = (count + rows - 1) / rows;
+  begin.push_back(0);
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t i = block; i < count; i += blocks) {
+      sequence.push_back(order[i]);
+      first.push_back(starts[order[i]]);
+      length.push_back(size.lengths[order[i]]);
+    }
+    begin.push_back(static_cast<int64_t>(sequence.size()));
+  }
+}
+
+RecurrentBlock Schedule::block(int64_t index) const {
+  const int64_t at = begin[index];
+  return {.rows = begin[index + 1] - at,
+          .sequence = sequence.data() + at,
+          .first = first.data() + at,
+          .length = length.data() + at,
+          .step = step};
+}
+
+// The gates' biases [4 H]; the GRU's last H are b_hn, which stands inside r * (...).
+std::vector<float> joint_bias(const RecurrentForward& f) {
+  const int64_t hidden = f.size.hidden;
+  const bool lstm = f.size.cell == RecurrentCell::lstm;
+  std::vector<float> bias(static_cast<size_t>(4 * hidden));
+  for (int64_t i = 0; i < recurrent_gates(f.size.cell) * hidden; ++i) {
+    const bool apart = !lstm && i >= 2 * hidden;
+    if (f.weights.input_bias != nullptr) bias[i] += f.weights.input_bias[i];
+    if (f.weights.hidden_bias != nullptr) bias[apart ? i + hidden : i] += f.weights.hidden_bias[i];
+  }
+  return bias;
+}
+
+// Runs body(direction, block) for all blocks of all directions.
+void over_blocks(std::span<const Schedule> schedules, FunctionRef<void(int64_t, int64_t)> body) {
+  int64_t total = 0;
+  for (const Schedule& schedule : schedules) total += schedule.block_count();
+  parallel_chunks(total, [&](int64_t chunk) {
+    int64_t direction = 0;
+    while (chunk >= schedules[direction].block_count()) chunk -= schedules[direction++].block_count();
+    body(direction, chunk);
+  });
+}
+
+void pack_parallel(const PackSource& source, float* packed, Level level) {
+  const PackedGemmKernels& kernels = packed_gemm_kernels(level);
+  const int64_t panels = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, source.k * kernels.panel_columns));
+  parallel_for(source.n, panels * kernels.panel_columns,
+               [&](int64_t begin, int64_t end) { kernels.pack_columns(source, begin, end, packed); });
+}
+
+// Floats that outlive the parallel loops of one call; kept for the next one.
+struct Workspace {
+  std::vector<float> packed, before, product, states;
+};
+Workspace& workspace(size_t direction) {
+  thread_local Workspace spaces[2];
+  return spaces[direction];
+}
+float* at_least(std::vector<float>& memory, int64_t count) {
+  if (static_cast<int64_t>(memory.size()) < count) memory.resize(static_cast<size_t>(count));
+  return memory.data();
+}
+
+// y = x W^T, x: [rows, in], W: [out, in].
+void project(const float* x, const float* w, int64_t rows, int64_t in, int64_t out, float* y) {
+  gemm({.transpose_b = true,
+        .m = rows,
+        .n = out,
+        .k = in,
+        .a = x,
+        .lda = in,
+        .b = w,
+        .ldb = in,
+        .c = y,
+        .ldc = out});
+}
+
+// The state before each token: [tokens, H].
+void gather_states(const RecurrentForward& f, const Schedule& s, float* states) {
+  const int64_t hidden = f.size.hidden;
+  parallel_for(static_cast<int64_t>(s.sequence.size()), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t t = 0; t < s.length[row]; ++t) {
+        const int64_t token = s.first[row] + t * s.step;
+        float* const to = states + token * hidden;
+        if (t > 0) {
+          std::copy_n(f.out + (token - s.step) * f.out_stride, hidden, to);
+        } else if (f.h_first != nullptr) {
+          std::copy_n(f.h_first + s.sequence[row] * hidden, hidden, to);
+        } else {
+          std::fill_n(to, hidden, 0.0f);
+        }
+      }
+    }
+  });
+}
+
+// Columns [first, first + count) of the gates' gradients, as an operand.
+struct GateColumns {
+  int64_t first, count;
+};
+
+// d_weight rows [row, row + count) = gradients^T inputs, and the sums of the gradients' columns to d_bias.
+void weight_gradients(const RecurrentForward& f, int64_t tokens, GateColumns columns, const float* inputs,
+                      int64_t in, float* d_weight, float* d_bias) {
+  const int64_t stride = 4 * f.size.hidden;
+  const float* const gradients = f.gates + columns.first;
+  if (d_weight != nullptr)
+    gemm({.transpose_a = true,
+          .m = columns.count,
+          .n = in,
+          .k = tokens,
+          .a = gradients,
+          .lda = stride,
+          .b = inputs,
+          .ldb = in,
+          .c = d_weight,
+          .ldc = in});
+  if (d_bias == nullptr) return;
+  parallel_for(columns.count, 64, [&](int64_t begin, int64_t end) {
+    reduce_kernels().sum_rows(gradients + begin, tokens, end - begin, stride, d_bias + begin);
+  });
+}
+
+// y (+)= gradients W for these columns: [tokens, out].
+void gradient_product(const RecurrentForward& f, int64_t tokens, GateColumns columns, const float* w,
+                      int64_t out, bool add, float* y) {
+  gemm({.m = tokens,
+        .n = out,
+        .k = columns.count,
+        .a = f.gates + columns.first,
+        .lda = 4 * f.size.hidden,
+        .b = w,
+        .ldb = out,
+        .beta = add ? 1.0f : 0.0f,
+        .c = y,
+        .ldc = out});
+}
+
+void finish_backward(const RecurrentBackward& back, const Schedule& s, std::vector<float>& memory) {
+  const RecurrentForward& f = back.forward;
+  const int64_t hidden = f.size.hidden, input = f.size.input, outputs = recurrent_gates(f.size.cell) * hidden;
+  const bool lstm = f.size.cell == RecurrentCell::lstm;
+  if (back.d_x != nullptr)
+    gradient_product(f, s.tokens, {0, outputs}, f.weights.input, input, back.add_x, back.d_x);
+  weight_gradients(f, s.tokens, {0, outputs}, f.x, input, back.d_input, back.d_input_bias);
+  // The GRU's third gate meets weight_hh through r: its gradient there stands in a column block of its own.
+  const int64_t together = lstm ? outputs : 2 * hidden;
+  if (back.d_hidden != nullptr || back.d_hidden_bias != nullptr) {
+    float* states = nullptr;
+    if (back.d_hidden != nullptr) {
+      states = at_least(memory, s.tokens * hidden);
+      gather_states(f, s, states);
+    }
+    weight_gradients(f, s.tokens, {0, together}, states, hidden, back.d_hidden, back.d_hidden_bias);
+    if (!lstm)
+      weight_gradients(f, s.tokens, {3 * hidden, hidden}, states, hidden,
+                       back.d_hidden == nullptr ? nullptr : back.d_hidden + 2 * hidden * hidden,
+                       back.d_hidden_bias == nullptr ? nullptr : back.d_hidden_bias + 2 * hidden);
+  }
+  if (s.single_steps && back.d_h_first != nullptr) {
+    gradient_product(f, s.tokens, {0, together}, f.weights.hidden, hidden, !lstm, back.d_h_first);
+    if (!lstm)
+      gradient_product(f, s.tokens, {3 * hidden, hidden}, f.weights.hidden + 2 * hidden * hidden, hidden,
+                       true, back.d_h_first);
+  }
+}
+
+}  // namespace
+
+void recurrent_forward(std::span<const RecurrentForward> directions, Level level) {
+  FOVEA_ASSERT(directions.size() <= 2);
+  const RecurrentKernels& kernels = recurrent_kernels(level);
+  std::vector<Schedule> schedules;
+  std::vector<std::vector<float>> biases;
+  for (size_t i = 0; i < directions.size(); ++i) {
+    const RecurrentForward& f = directions[i];
+    const int64_t hidden = f.size.hidden, gates = recurrent_gates(f.size.cell);
+    const Schedule& s = schedules.emplace_back(f.size, f.reverse);
+    biases.push_back(joint_bias(f));
+    Workspace& space = workspace(i);
+    project(f.x, f.weights.input, s.tokens, f.size.input, gates * hidden,
+            at_least(space.before, s.tokens * gates * hidden));
+    if (s.single_steps) {
+      const int64_t sequences = static_cast<int64_t>(f.size.lengths.size());
+      float* const product = at_least(space.product, sequences * gates * hidden);
+      if (f.h_first != nullptr) {
+        project(f.h_first, f.weights.hidden, sequences, hidden, gates * hidden, product);
+      } else {
+        std::fill_n(product, sequences * gates * hidden, 0.0f);
+      }
+      continue;
+    }
+    const int64_t size = packed_size(hidden, hidden, level);
+    float* const packed = at_least(space.packed, gates * size);
+    for (int64_t g = 0; g < gates; ++g)
+      pack_parallel({.transpose = true,
+                     .n = hidden,
+                     .k = hidden,
+                     .b = f.weights.hidden + g * hidden * hidden,
+                     .ldb = hidden},
+                    packed + g * size, level);
+  }
+  Workspace* const spaces = &workspace(0);
+  over_blocks(schedules, [&](int64_t direction, int64_t index) {
+    const RecurrentForward& f = directions[direction];
+    RecurrentBlock block = schedules[direction].block(index);
+    block.cell = f.size.cell;
+    block.hidden = f.size.hidden;
+    block.packed = spaces[direction].packed.data();
+    if (schedules[direction].single_steps) block.product = spaces[direction].product.data();
+    block.bias = biases[direction].data();
+    block.before = spaces[direction].before.data();
+    block.forward = &f;
+    block.scratch = scratch_floats(0, kernels.scratch_size(block.cell, block.rows, block.hidden));
+    kernels.forward(block);
+  });
+}
+
+void recurrent_backward(std::span<const RecurrentBackward> directions, Level level) {
+  FOVEA_ASSERT(directions.size() <= 2);
+  const RecurrentKernels& kernels = recurrent_kernels(level);
+  std::vector<Schedule> schedules;
+  for (size_t i = 0; i < directions.size(); ++i) {
+    const RecurrentForward& f = directions[i].forward;
+    const int64_t hidden = f.size.hidden, outputs = recurrent_gates(f.size.cell) * hidden;
+    const Schedule& s = schedules.emplace_back(f.size, f.reverse);
+    if (s.single_steps) continue;
+    pack_parallel({.n = hidden, .k = outputs, .b = f.weights.hidden, .ldb = hidden},
+                  at_least(workspace(i).packed, packed_size(hidden, outputs, level)), level);
+  }
+  Workspace* const spaces = &workspace(0);
+  over_blocks(schedules, [&](int64_t direction, int64_t index) {
+    const RecurrentBackward& back = directions[direction];
+    RecurrentBlock block = schedules[direction].block(index);
+    block.cell = back.forward.size.cell;
+    block.hidden = back.forward.size.hidden;
+    if (!schedules[direction].single_steps) block.packed = spaces[direction].packed.data();
+    block.want_first = back.d_h_first != nullptr;
+    block.forward = &back.forward;
+    block.backward = &back;
+    block.scratch = scratch_floats(0, kernels.scratch_size(block.cell, block.rows, block.hidden));
+    kernels.backward(block);
+  });
+  for (size_t i = 0; i < directions.size(); ++i)
+    finish_backward(directions[i], schedules[i], workspace(i).states);
+}
+
+}  // namespace fovea::kernels

@@ -1,0 +1,106 @@
+// LSTM and GRU over whole sequences of different lengths: no work and no memory on padding.
+//
+// Definitions and weight layout are PyTorch's (gates i f g o and r z n, b_hn inside r * (...)). Tokens are
+// packed batch-major: those of sequence 0 first, then those of sequence 1. The input's products are one large
+// gemm over all tokens. Sequences are then sorted by length and dealt into blocks; a block runs its whole
+// time loop on one thread, its rows of the batch shrinking as sequences end, without meeting the others. A
+// row gives the same bytes in any block, so neither the cut nor the number of threads shows in the results.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/cpu.h"
+
+namespace fovea::kernels {
+
+enum class RecurrentCell { lstm, gru };
+
+constexpr int64_t recurrent_gates(RecurrentCell cell) {
+  return cell == RecurrentCell::lstm ? 4 : 3;
+}
+
+// One direction of one layer. G is recurrent_gates(cell), H hidden, I input.
+struct RecurrentWeights {
+  const float* input = nullptr;        // weight_ih [G H, I]
+  const float* hidden = nullptr;       // weight_hh [G H, H]
+  const float* input_bias = nullptr;   // bias_ih [G H] or null
+  const float* hidden_bias = nullptr;  // bias_hh [G H] or null
+};
+
+struct RecurrentSize {
+  RecurrentCell cell = RecurrentCell::lstm;
+  int64_t input = 0, hidden = 0;
+  std::span<const int64_t> lengths;  // of the sequences; tokens are their sum. 0 is allowed
+};
+
+struct RecurrentForward {
+  RecurrentSize size;
+  bool reverse = false;  // runs from the last token of each sequence to the first
+  RecurrentWeights weights;
+  const float* x = nullptr;        // [tokens, I]
+  const float* h_first = nullptr;  // [sequences, H] or null for zeros
+  const float* c_first = nullptr;  // the same, LSTM only
+  float* out = nullptr;            // [tokens, out_stride]: H columns are written
+  int64_t out_stride = 0;
+  float* h_last = nullptr;  // [sequences, H] or null
+  float* c_last = nullptr;
+  // What backward needs; without it (null) nothing of the steps is kept. [tokens, 4 H]: i f g o, or r z n and
+  // h_n = W_hn h + b_hn.
+  float* gates = nullptr;
+  float* cells = nullptr;  // [tokens, H], LSTM only; null exactly when gates is
+};
+
+// Gradients are overwritten, except d_x where `add_x` says that another direction has written it. Null ones
+// are skipped.
+struct RecurrentBackward {
+  RecurrentForward forward;         // as it was; its gates are used up
+  const float* d_out = nullptr;     // [tokens, out_stride] or null
+  const float* d_h_last = nullptr;  // [sequences, H] or null
+  const float* d_c_last = nullptr;
+  float* d_x = nullptr;
+  bool add_x = false;
+  float* d_h_first = nullptr;
+  float* d_c_first = nullptr;
+  float* d_input = nullptr;  // of weight_ih, and so on
+  float* d_hidden = nullptr;
+  float* d_input_bias = nullptr;
+  float* d_hidden_bias = nullptr;
+};
+
+// The directions of one layer (one or two), run side by side.
+void recurrent_forward(std::span<const RecurrentForward> directions, Level level = current_level());
+void recurrent_backward(std::span<const RecurrentBackward> directions, Level level = current_level());
+
+// A block of sequences in one direction, longest first, on the calling thread. Row r meets token
+// first[r] + t * step at time t < length[r].
+struct RecurrentBlock {
+  RecurrentCell cell = RecurrentCell::lstm;
+  int64_t hidden = 0;
+  int64_t rows = 0;
+  const int64_t* sequence = nullptr;  // [rows]: its place in h_first, h_last and the like
+  const int64_t* first = nullptr;     // [rows]
+  const int64_t* length = nullptr;    // [rows], falling
+  int64_t step = 1;
+  // Forward: one pack [H, H] per gate, one after the other. Backward: one pack [G H, H].
+  const float* packed = nullptr;
+  // Where all lengths are 1, the product with the hidden state is made outside: [sequences, G H].
+  const float* product = nullptr;
+  bool want_first = true;         // backward: the gradient of the first state is wanted
+  const float* bias = nullptr;    // [4 H]: of the gates; the GRU's last H belong to h_n
+  const float* before = nullptr;  // forward: [tokens, G H] the input's products
+  const RecurrentForward* forward = nullptr;
+  const RecurrentBackward* backward = nullptr;
+  float* scratch = nullptr;
+};
+
+struct RecurrentKernels {
+  // Floats of scratch memory that a block of this many rows takes.
+  int64_t (*scratch_size)(RecurrentCell cell, int64_t rows, int64_t hidden);
+  void (*forward)(const RecurrentBlock&);
+  void (*backward)(const RecurrentBlock&);  // leaves the gates' gradients in gates
+};
+
+const RecurrentKernels& recurrent_kernels(Level level = current_level());
+
+}  // namespace fovea::kernels
