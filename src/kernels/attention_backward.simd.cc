@@ -344,11 +344,11 @@ struct TileJob {
                  if (g.dv.data)
                    outer_product<kCareful>(block.s + first, ld, count, group.rows,
                                            d_out_rows.data + group.first * d_out_rows.stride,
-                                           d_out_rows.stride, dv, keys.ld_v);
+                                           d_out_rows.stride, dv, round_up(shape.dv, kLanes));
                  if (g.dk.data)
                    outer_product<kCareful>(memory.d_scores + first, ld, count, group.rows,
                                            query_rows.data + group.first * query_rows.stride,
-                                           query_rows.stride, dk, keys.ld_k);
+                                           query_rows.stride, dk, round_up(shape.d, kLanes));
                  if (g.dq.data)
                    columns_product<kCareful>(strip.k + from, count, shape.d, memory.d_scores + first, ld,
                                              started[n] ? Update::add : Update::store, nullptr,
