@@ -1,0 +1,193 @@
+"""Runs Fovea and PyTorch turn by turn on the same cases, prints the ratios and writes docs/benchmarks.md.
+
+Both sides are asked alternately, round after round, so that a machine that slows down slows both; each side's figure
+is its best. PyTorch's figure is the best of its variants. Results are kept in build/bench/results.json, so that a run
+with --filter refreshes its own rows alone.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cases
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "build/release/fovea"
+RESULTS = ROOT / "build/bench/results.json"
+PAGE = ROOT / "docs/benchmarks.md"
+REMARKS = "## Remarks\n"
+
+
+def run_fovea(arguments, threads):
+    done = subprocess.run([PROGRAM, *arguments, "--threads", str(threads), "--json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        return {"error": done.stderr.strip()}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+class Worker:
+    """A PyTorch process that holds one case."""
+
+    def __init__(self, name):
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(ROOT / "build/bench/inductor")}
+        self.process = subprocess.Popen([sys.executable, ROOT / "bench/torch_worker.py", name], text=True,
+                                        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL)
+        greeting = json.loads(self.process.stdout.readline())
+        self.variants, self.version = greeting["variants"], greeting["version"]
+
+    def ask(self, variant, threads, seconds):
+        self.process.stdin.write(json.dumps({"variant": variant, "threads": threads, "seconds": seconds}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else {"error": "PyTorch's process ended"}
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def keep_best(kept, measured):
+    if "error" in measured:
+        return kept or measured
+    if not kept or "error" in kept or measured["seconds"] < kept["seconds"]:
+        return measured
+    return kept
+
+
+def measure(case, threads, rounds, seconds):
+    worker = Worker(case.name)
+    fovea, torch = {}, {variant: {} for variant in worker.variants}
+    for _ in range(rounds):
+        fovea = keep_best(fovea, run_fovea(case.fovea, threads))
+        for variant in worker.variants:
+            torch[variant] = keep_best(torch[variant], worker.ask(variant, threads, seconds))
+            time.sleep(0.05)  # let its threads fall asleep before the other side's turn
+    version = worker.version
+    worker.close()
+    return {"fovea": fovea, "torch": torch, "torch_version": version}
+
+
+def best_variant(row):
+    timed = {name: r for name, r in row["torch"].items() if "seconds" in r}
+    return min(timed.items(), key=lambda item: item[1]["seconds"]) if timed else (None, None)
+
+
+def limit_of(fovea, peak):
+    """Least seconds the machine allows, and what sets them."""
+    compute = fovea.get("flops", 0) / (peak["peak_gflops"] * 1e9)
+    memory = fovea.get("bytes", 0) / (max(peak["read_gbps"], peak["copy_gbps"], peak["triad_gbps"]) * 1e9)
+    return (compute, "FMA") if compute >= memory else (memory, "memory")
+
+
+def milliseconds(seconds):
+    return f"{seconds * 1e3:.3g}" if seconds < 1 else f"{seconds * 1e3:.0f}"
+
+
+def mebibytes(row):
+    return f"{row['peak_bytes'] / 2**20:.0f}" if row and row.get("peak_bytes") else "-"
+
+
+def table(results, threads, group):
+    lines = [
+        "| case | Fovea ms | of the limit | PyTorch ms (best variant) | ratio | wanted | memory MiB, Fovea / PyTorch |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    peak = results["peak"].get(str(threads))
+    for case in cases.CASES:
+        row = results["rows"].get(f"{case.name}/{threads}")
+        if case.group != group or row is None:
+            continue
+        fovea = row["fovea"]
+        name, torch = best_variant(row)
+        if "error" in fovea:
+            lines.append(f"| {case.title} | {fovea['error']} | | | | | |")
+            continue
+        least, kind = limit_of(fovea, peak)
+        fraction = fovea["fraction"] if "fraction" in fovea else least / fovea["seconds"]
+        ratio = f"{torch['seconds'] / fovea['seconds']:.2f}×" if torch else "-"
+        theirs = f"{milliseconds(torch['seconds'])} ({name})" if torch else "-"
+        lines.append(
+            f"| {case.title} | {milliseconds(fovea['seconds'])} | {fraction:.2f} {kind} | {theirs} | {ratio} "
+            f"| {case.wanted} | {mebibytes(fovea)} / {mebibytes(torch)} |")
+    return lines if len(lines) > 2 else []
+
+
+def page(results):
+    info = results["info"]
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`. Fovea and PyTorch run the same case turn by turn in one run; each figure is the best of",
+        "its runs, PyTorch's the best of its variants. The ratio is PyTorch's time over Fovea's: above 1, Fovea is faster.",
+        "",
+        f"Machine: {info['cpu']}, {results['cores']} cores, level {info['level']}; {info['compiler']}, oneDNN {info['onednn']}, "
+        f"Highway {info['highway']}; PyTorch {results['torch_version']}.",
+        "",
+        "| threads | FMA peak GFLOP/s | memory GB/s: read | copy | triad |",
+        "|---|---|---|---|---|",
+    ]
+    for threads, peak in sorted(results["peak"].items()):
+        lines.append(f"| {threads} | {peak['peak_gflops']:.0f} | {peak['read_gbps']:.1f} | {peak['copy_gbps']:.1f} "
+                     f"| {peak['triad_gbps']:.1f} |")
+    lines += [
+        "",
+        "*Of the limit*: the least time the machine allows over the measured one. The least time is the case's",
+        "multiply-adds at the FMA peak, or the bytes it cannot avoid at the best bandwidth above, whichever is longer; what",
+        "stays in the caches can come out above 1. *Memory*: growth of the process's resident memory at its highest.",
+        "",
+    ]
+    for group, heading in (("ops", "## Ops, forward and backward"), ("attention", "## Attention")):
+        for threads in sorted(results["peak"]):
+            rows = table(results, int(threads), group)
+            if rows:
+                lines += [f"{heading}, {threads} thread{'s' if threads != '1' else ''}", "", *rows, ""]
+    lines += ["Commands: `make bench` for all of it, `bench/run --filter NAME` for some rows; our side alone:",
+              "`fovea bench ops`, `fovea bench attention`, `fovea bench peak`.", ""]
+    old = PAGE.read_text() if PAGE.exists() else ""
+    remarks = old[old.index(REMARKS):] if REMARKS in old else REMARKS + "\nNone yet.\n"
+    PAGE.write_text("\n".join(lines) + "\n" + remarks)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--filter", default="", help="only cases with this in their name")
+    parser.add_argument("--threads", default="1,2", help="thread counts, by commas")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each side")
+    parser.add_argument("--seconds", type=float, default=0.4, help="time to spend on a turn")
+    options = parser.parse_args()
+    if not PROGRAM.exists():
+        raise SystemExit("bench: build/release/fovea is missing; run make build")
+    chosen = [case for case in cases.CASES if options.filter in case.name]
+    if not chosen:
+        cases.by_name(options.filter)
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": {}, "peak": {}}
+    results["info"] = json.loads(subprocess.check_output([PROGRAM, "info", "--json"]))
+    results["cores"], results["python"] = os.cpu_count(), platform.python_version()
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    for threads in map(int, options.threads.split(",")):
+        results["peak"][str(threads)] = run_fovea(["bench", "peak"], threads)
+        for case in chosen:
+            row = measure(case, threads, options.rounds, options.seconds)
+            results["rows"][f"{case.name}/{threads}"] = row
+            results["torch_version"] = row["torch_version"]
+            name, torch = best_variant(row)
+            ours = row["fovea"].get("seconds")
+            if ours and torch:
+                print(f"{case.name:24} threads {threads}  Fovea {ours * 1e3:9.3f} ms  PyTorch {torch['seconds'] * 1e3:9.3f} ms "
+                      f"({name})  ratio {torch['seconds'] / ours:5.2f}", flush=True)
+            else:
+                print(f"{case.name:24} threads {threads}  {row['fovea'].get('error', '')} "
+                      f"{[r.get('error') for r in row['torch'].values() if 'error' in r]}", flush=True)
+            RESULTS.write_text(json.dumps(results, indent=1))
+            page(results)
+    print(f"bench: wrote {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""PyTorch's side: for each case, its variants; a variant builds its tensors and returns one step to time."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def leaf(*shape):
+    return torch.randn(*shape).requires_grad_()
+
+
+def forward_and_back(leaves, forward):
+    """A step that drops gradients, computes, and goes back from a fixed gradient of the result."""
+    with torch.no_grad():
+        seed = torch.randn_like(forward())
+
+    def step():
+        for x in leaves:
+            x.grad = None
+        forward().backward(seed)
+
+    return step
+
+
+def linear():
+    def eager():
+        x, weight, bias = leaf(4096, 512), leaf(2048, 512), leaf(2048)
+        return forward_and_back([x, weight, bias], lambda: F.linear(x, weight, bias))
+
+    return {"eager": eager}
+
+
+def layer_norm():
+    def eager():
+        x, weight, bias = leaf(4096, 512), leaf(512), leaf(512)
+        return forward_and_back([x, weight, bias], lambda: F.layer_norm(x, (512,), weight, bias))
+
+    return {"eager": eager}
+
+
+def residual_dropout_norm():
+    def build(wrap):
+        x, residual, weight, bias = leaf(4096, 512), leaf(4096, 512), leaf(512), leaf(512)
+        op = wrap(lambda x, r, w, b: F.layer_norm(r + F.dropout(x, 0.1, True), (512,), w, b))
+        return forward_and_back([x, residual, weight, bias], lambda: op(x, residual, weight, bias))
+
+    return {"eager": lambda: build(lambda f: f), "compiled": lambda: build(torch.compile)}
+
+
+def cross_entropy():
+    def build(wrap):
+        logits, targets = leaf(4096, 10000), torch.randint(10000, (4096,))
+        op = wrap(lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1))
+
+        def step():
+            logits.grad = None
+            op(logits, targets).backward()
+
+        return step
+
+    return {"eager": lambda: build(lambda f: f), "compiled": lambda: build(torch.compile)}
+
+
+def recurrent(kind, batch, steps, width):
+    def eager():
+        layer, x = kind(width, width), leaf(steps, batch, width)
+        return forward_and_back([x, *layer.parameters()], lambda: layer(x)[0])
+
+    return lambda: {"eager": eager}
+
+
+def lstm_ragged():
+    lengths = torch.linspace(10, 200, 64).round().long().flip(0)
+
+    def padded():
+        layer, x = torch.nn.LSTM(128, 128, bidirectional=True), leaf(200, 64, 128)
+        return forward_and_back([x, *layer.parameters()], lambda: layer(x)[0])
+
+    def packed():
+        layer, x = torch.nn.LSTM(128, 128, bidirectional=True), leaf(200, 64, 128)
+
+        def forward():
+            out, _ = layer(torch.nn.utils.rnn.pack_padded_sequence(x, lengths))
+            return torch.nn.utils.rnn.pad_packed_sequence(out)[0]
+
+        return forward_and_back([x, *layer.parameters()], forward)
+
+    return {"padded": padded, "packed": packed}
+
+
+def embedding():
+    def build(sparse):
+        table, ids = leaf(10000, 512), torch.randint(10000, (4096,))
+        return forward_and_back([table], lambda: F.embedding(ids, table, sparse=sparse))
+
+    return {"dense gradient": lambda: build(False), "sparse gradient": lambda: build(True)}
+
+
+def adam_step():
+    def build(**options):
+        weights = [leaf(326, 512) for _ in range(60)]
+        for weight in weights:
+            weight.grad = torch.randn_like(weight)
+        optimizer = torch.optim.Adam(weights, **options)
+        return lambda: optimizer.step()
+
+    return {
+        "default": lambda: build(),
+        "foreach": lambda: build(foreach=True),
+        "fused": lambda: build(fused=True),
+    }
+
+
+OPS = {
+    "linear": linear,
+    "layer_norm": layer_norm,
+    "residual_dropout_norm": residual_dropout_norm,
+    "cross_entropy": cross_entropy,
+    "gru_512": recurrent(torch.nn.GRU, 64, 32, 512),
+    "lstm_512": recurrent(torch.nn.LSTM, 64, 32, 512),
+    "gru_128": recurrent(torch.nn.GRU, 16, 32, 128),
+    "lstm_128": recurrent(torch.nn.LSTM, 16, 32, 128),
+    "lstm_ragged": lstm_ragged,
+    "embedding": embedding,
+    "adam_step": adam_step,
+}
+
+
+def attention(batch, heads, n, d, kv_heads=None, nk=None, causal=False, window=None, dropout=0.0, bias=False,
+              alibi=False, backward=False, flex=False):
+    """Scaled-dot attention: SDPA, and plain eager where N x N fits comfortably."""
+    kv_heads, nk = kv_heads or heads, nk or n
+
+    def inputs():
+        make = leaf if backward else torch.randn
+        return make(batch, heads, n, d), make(batch, kv_heads, nk, d), make(batch, kv_heads, nk, d)
+
+    def mask():
+        if window is None and not bias and not alibi:
+            return None
+        distance = torch.arange(n)[:, None] - torch.arange(nk)[None, :]
+        if window is not None:
+            return (distance.abs() <= window)[None, None]
+        if alibi:
+            slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads)
+            return -slopes[None, :, None, None] * distance.abs()
+        return leaf(1, heads, n, nk) if backward else torch.randn(1, heads, n, nk)
+
+    def step_of(op, q, k, v, m):
+        if not backward:
+            def step():
+                with torch.no_grad():
+                    op(q, k, v, m)
+            return step
+        leaves = [x for x in (q, k, v, m) if x is not None and x.requires_grad]
+        return forward_and_back(leaves, lambda: op(q, k, v, m))
+
+    def sdpa():
+        op = lambda q, k, v, m: F.scaled_dot_product_attention(
+            q, k, v, attn_mask=m, dropout_p=dropout, is_causal=causal, enable_gqa=kv_heads != heads)
+        return step_of(op, *inputs(), mask())
+
+    def eager():
+        def op(q, k, v, m):
+            if kv_heads != heads:
+                k, v = (x.repeat_interleave(heads // kv_heads, 1) for x in (k, v))
+            scores = q @ k.transpose(-1, -2) * (1 / math.sqrt(d))
+            if causal:
+                scores = scores.masked_fill(torch.ones(n, nk, dtype=torch.bool).triu(1), -math.inf)
+            if m is not None:
+                scores = scores.masked_fill(~m, -math.inf) if m.dtype == torch.bool else scores + m
+            return F.dropout(scores.softmax(-1), dropout, dropout > 0) @ v
+        return step_of(op, *inputs(), mask())
+
+    def flex_compiled():
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        keep = (lambda b, h, i, j: i >= j) if causal else (lambda b, h, i, j: (i - j).abs() <= window)
+        blocks = create_block_mask(keep, None, None, n, nk, device="cpu")
+        compiled = torch.compile(flex_attention)
+        return step_of(lambda q, k, v, m: compiled(q, k, v, block_mask=blocks), *inputs(), None)
+
+    variants = {"SDPA": sdpa}
+    if batch * heads * n * nk <= 1 << 26:
+        variants["eager"] = eager
+    if flex and not backward:
+        variants["FlexAttention"] = flex_compiled
+    return variants
+
+
+def additive(batch, nq, nk, hidden, backward):
+    """Bahdanau's score, eager: the only way PyTorch has."""
+    def eager():
+        make = leaf if backward else torch.randn
+        q, k, v = make(batch, nq, hidden), make(batch, nk, hidden), make(batch, nk, hidden)
+        w, u, b, s = make(hidden, hidden), make(hidden, hidden), make(hidden), make(hidden)
+
+        def forward():
+            scores = torch.tanh((k @ w)[:, None] + (q @ u)[:, :, None] + b) @ s
+            return scores.softmax(-1) @ v
+
+        if backward:
+            return forward_and_back([q, k, v, w, u, b, s], forward)
+
+        def step():
+            with torch.no_grad():
+                forward()
+
+        return step
+
+    return {"eager": eager}
