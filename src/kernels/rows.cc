@@ -20,6 +20,12 @@ void copy_run(const float* from, float* to, int64_t count) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
 
+// Chosen rows lie anywhere: asking for the next ones early hides the way to memory.
+constexpr int64_t kAhead = 4;
+void prefetch_run(const float* from, int64_t count) {
+  for (int64_t i = 0; i < std::min<int64_t>(count, 512); i += 16) __builtin_prefetch(from + i);
+}
+
 void add_run(const float* from, float* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
@@ -101,11 +107,7 @@ void transpose_tiles(const float* from, int64_t from_stride, float* to, int64_t 
 void gather_rows(const float* table, int64_t row_size, std::span<const int32_t> ids, float* y) {
   parallel_for(static_cast<int64_t>(ids.size()), rows_per_piece(row_size), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      // Rows lie anywhere: asking for the next ones early hides the way to memory.
-      if (i + 4 < end) {
-        const float* ahead = table + ids[static_cast<size_t>(i + 4)] * row_size;
-        for (int64_t j = 0; j < std::min<int64_t>(row_size, 512); j += 16) __builtin_prefetch(ahead + j);
-      }
+      if (i + kAhead < end) prefetch_run(table + ids[static_cast<size_t>(i + kAhead)] * row_size, row_size);
       copy_run(table + ids[static_cast<size_t>(i)] * row_size, y + i * row_size, row_size);
     }
   });
@@ -134,6 +136,10 @@ void sum_groups(const RowGroups& groups, const float* values, int64_t row_size, 
         for (int64_t g = begin; g < end; ++g) {
           const int32_t first = groups.starts[static_cast<size_t>(g)],
                         last = groups.starts[static_cast<size_t>(g) + 1];
+          if (g + kAhead < end) {
+            const int32_t ahead = groups.starts[static_cast<size_t>(g + kAhead)];
+            prefetch_run(values + groups.order[static_cast<size_t>(ahead)] * row_size, row_size);
+          }
           copy_run(values + groups.order[static_cast<size_t>(first)] * row_size, sums + g * row_size,
                    row_size);
           for (int32_t i = first + 1; i < last; ++i)

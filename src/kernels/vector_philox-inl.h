@@ -21,7 +21,7 @@ class DropoutFactors {
  public:
   static constexpr int64_t kBlock = 256;  // elements per fill, at most
   // Room for kBlock elements, up to 3 before the first and a whole step past the last.
-  static constexpr int64_t kRoom = kBlock + 4 + HWY_MAX_BYTES / 2;
+  static constexpr int64_t kRoom = kBlock + 4 + HWY_MAX_BYTES;
 
   // An element is kept when its 32 bits are at least `threshold`.
   DropoutFactors(uint64_t seed, uint32_t threshold, float scale) : threshold_(threshold), scale_(scale) {
@@ -43,24 +43,25 @@ class DropoutFactors {
     const auto least = hn::Set(d32, threshold_);
     const auto scale = hn::Set(df, scale_);
     int64_t counter = first / 4;
-    for (int64_t done = 0; done < skipped + count; done += 2 * lanes32, counter += lanes64) {
-      const auto [lower, upper] = draw(static_cast<uint64_t>(counter));
-      // bits >= least, as unsigned numbers
-      const auto kept0 = hn::RebindMask(df, hn::Eq(hn::Max(lower, least), lower));
-      const auto kept1 = hn::RebindMask(df, hn::Eq(hn::Max(upper, least), upper));
-      hn::StoreU(hn::IfThenElseZero(kept0, scale), df, room + done);
-      hn::StoreU(hn::IfThenElseZero(kept1, scale), df, room + done + lanes32);
+    for (int64_t done = 0; done < skipped + count;
+         done += kDraws * 2 * lanes32, counter += kDraws * lanes64) {
+      hn::Vec<D32> bits[2 * kDraws];
+      draw(static_cast<uint64_t>(counter), bits);
+      for (int i = 0; i < 2 * kDraws; ++i) {
+        const auto kept =
+            hn::RebindMask(df, hn::Eq(hn::Max(bits[i], least), bits[i]));  // bits >= least, unsigned
+        hn::StoreU(hn::IfThenElseZero(kept, scale), df, room + done + i * lanes32);
+      }
     }
     return room + skipped;
   }
 
  private:
-  struct Bits {
-    hn::Vec<D32> lower, upper;
-  };
+  // Draws in flight: a round waits for its multiplication, so that one alone would leave the ports idle.
+  static constexpr int kDraws = 2;
 
-  // The bits of counters [counter, counter + Lanes(u64)), in element order.
-  HWY_INLINE Bits draw(uint64_t counter) const {
+  // The bits of counters [counter, counter + kDraws * Lanes(u64)), in element order.
+  HWY_INLINE void draw(uint64_t counter, hn::Vec<D32>* bits) const {
     const D64 d64;
     const D32 d32;
     // Interleaving works within 128-bit blocks: with b blocks, lane s of block i holds counter s * b + i, so
@@ -68,24 +69,34 @@ class DropoutFactors {
     constexpr int kLogBlocks = HWY_LANES(uint64_t) == 2 ? 0 : HWY_LANES(uint64_t) == 4 ? 1 : 2;
     const V64 lane = hn::Iota(d64, 0), odd = hn::And(lane, hn::Set(d64, 1));
     const V64 offsets = hn::Add(hn::ShiftLeft<kLogBlocks>(odd), hn::ShiftRight<1>(lane));
-    const V64 counters = hn::Add(hn::Set(d64, counter), offsets);
     // A 32-bit word sits in the low half of each 64-bit lane. The high half may hold anything: the
     // multiplication does not read it.
-    V64 x0 = counters, x1 = hn::ShiftRight<32>(counters), x2 = hn::Zero(d64), x3 = x2;
+    V64 x0[kDraws], x1[kDraws], x2[kDraws], x3[kDraws];
+    for (int i = 0; i < kDraws; ++i) {
+      x0[i] = hn::Add(hn::Set(d64, counter + i * hn::Lanes(d64)), offsets);
+      x1[i] = hn::ShiftRight<32>(x0[i]);
+      x2[i] = x3[i] = hn::Zero(d64);
+    }
     const auto m0 = hn::BitCast(d32, hn::Set(d64, 0xD2511F53u)),
                m1 = hn::BitCast(d32, hn::Set(d64, 0xCD9E8D57u));
     for (int round = 0; round < 10; ++round) {
-      const V64 p0 = hn::MulEven(hn::BitCast(d32, x0), m0), p1 = hn::MulEven(hn::BitCast(d32, x2), m1);
-      x0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), x1), hn::Set(d64, keys0_[round]));
-      x2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), x3), hn::Set(d64, keys1_[round]));
-      x1 = p1;
-      x3 = p0;
+      const V64 key0 = hn::Set(d64, keys0_[round]), key1 = hn::Set(d64, keys1_[round]);
+      for (int i = 0; i < kDraws; ++i) {
+        const V64 p0 = hn::MulEven(hn::BitCast(d32, x0[i]), m0),
+                  p1 = hn::MulEven(hn::BitCast(d32, x2[i]), m1);
+        x0[i] = hn::Xor(hn::ShiftRight<32>(p1), hn::Xor(x1[i], key0));
+        x2[i] = hn::Xor(hn::ShiftRight<32>(p0), hn::Xor(x3[i], key1));
+        x1[i] = p1;
+        x3[i] = p0;
+      }
     }
     const V64 low = hn::Set(d64, 0xFFFFFFFFu);
-    const V64 x01 = hn::Or(hn::And(x0, low), hn::ShiftLeft<32>(x1));
-    const V64 x23 = hn::Or(hn::And(x2, low), hn::ShiftLeft<32>(x3));
-    return {hn::BitCast(d32, hn::InterleaveLower(d64, x01, x23)),
-            hn::BitCast(d32, hn::InterleaveUpper(d64, x01, x23))};
+    for (int i = 0; i < kDraws; ++i) {
+      const V64 x01 = hn::Or(hn::And(x0[i], low), hn::ShiftLeft<32>(x1[i]));
+      const V64 x23 = hn::Or(hn::And(x2[i], low), hn::ShiftLeft<32>(x3[i]));
+      bits[2 * i] = hn::BitCast(d32, hn::InterleaveLower(d64, x01, x23));
+      bits[2 * i + 1] = hn::BitCast(d32, hn::InterleaveUpper(d64, x01, x23));
+    }
   }
 
   uint64_t keys0_[10], keys1_[10];

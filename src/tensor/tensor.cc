@@ -4,50 +4,21 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "kernels/rows.h"
 #include "tensor/allocator.h"
 
 namespace fovea {
 namespace {
 
-// Copies a strided view into a strided view of the same shape: walks all but the last dimension as an
-// odometer.
 void copy_strided(const Tensor& from, const Tensor& to) {
   const Shape& shape = from.shape();
-  const int rank = shape.rank();
-  if (from.count() == 0) return;
-  if (rank == 0) {
-    *to.data() = *from.data();
-    return;
+  std::array<int64_t, Shape::kMaxRank> from_strides{}, to_strides{};
+  for (int i = 0; i < shape.rank(); ++i) {
+    from_strides[i] = from.stride(i);
+    to_strides[i] = to.stride(i);
   }
-  const int64_t inner = shape[rank - 1], outer = from.count() / inner;
-  const int64_t from_step = from.stride(rank - 1), to_step = to.stride(rank - 1);
-  parallel_for(outer, std::max<int64_t>(1, 16384 / inner), [&](int64_t begin, int64_t end) {
-    std::array<int64_t, Shape::kMaxRank> index{};
-    int64_t from_offset = 0, to_offset = 0, rest = begin;
-    for (int i = rank - 2; i >= 0; --i) {
-      index[i] = rest % shape[i];
-      rest /= shape[i];
-      from_offset += index[i] * from.stride(i);
-      to_offset += index[i] * to.stride(i);
-    }
-    for (int64_t row = begin; row < end; ++row) {
-      const float* source = from.data() + from_offset;
-      float* target = to.data() + to_offset;
-      if (from_step == 1 && to_step == 1) {
-        std::memcpy(target, source, static_cast<size_t>(inner) * sizeof(float));
-      } else {
-        for (int64_t j = 0; j < inner; ++j) target[j * to_step] = source[j * from_step];
-      }
-      for (int i = rank - 2; i >= 0; --i) {
-        from_offset += from.stride(i);
-        to_offset += to.stride(i);
-        if (++index[i] < shape[i]) break;
-        from_offset -= index[i] * from.stride(i);
-        to_offset -= index[i] * to.stride(i);
-        index[i] = 0;
-      }
-    }
-  });
+  kernels::copy_strided(
+      {{shape.begin(), shape.end()}, from.data(), from_strides.data(), to.data(), to_strides.data()});
 }
 
 }  // namespace
