@@ -19,6 +19,7 @@ constexpr const char* kIntroduction =
     "Start with `fovea demo`; `fovea VERB --help` explains a verb.";
 
 void add_verbs(CLI::App& app) {
+  add_demo(app);
   add_info(app);
   add_pattern(app);
   add_bench(app);
@@ -85,6 +86,8 @@ int run(int argc, char** argv) {
     return 0;
   } catch (const CLI::Success& asked) {  // --help and --version
     return app.exit(asked);
+  } catch (const CLI::RuntimeError& ended) {  // a verb that has said all and asks for a status
+    return ended.get_exit_code();
   } catch (const CLI::ParseError& error) {
     return complain(explain(app, error), kUsersFault);
   }
