@@ -23,6 +23,8 @@ void add_verbs(CLI::App& app) {
   add_info(app);
   add_pattern(app);
   add_bench(app);
+  add_train(app);
+  add_translate(app);
   add_score(app);
 }
 

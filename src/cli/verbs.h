@@ -13,6 +13,8 @@ void add_info(CLI::App& app);
 void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_score(CLI::App& app);
+void add_train(CLI::App& app);
+void add_translate(CLI::App& app);
 
 // The verbs under `fovea bench`.
 void add_bench_ops(CLI::App& bench);

@@ -1,6 +1,7 @@
 #include "data/lines.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -38,6 +39,13 @@ class LineReader::Bytes {
     const std::string_view result = ready_.substr(0, end == std::string_view::npos ? end : end + 1);
     ready_.remove_prefix(result.size());
     return result;
+  }
+
+  // Whether piece() would give something, or the end, without waiting.
+  bool waiting() const {
+    if (!ready_.empty() || stream_.avail_in > 0) return true;
+    pollfd descriptor{file_, POLLIN, 0};
+    return poll(&descriptor, 1, 0) > 0;
   }
 
  private:
@@ -112,6 +120,10 @@ LineReader::LineReader(std::string path, size_t max_line_bytes)
 LineReader::~LineReader() = default;
 LineReader::LineReader(LineReader&&) noexcept = default;
 LineReader& LineReader::operator=(LineReader&&) noexcept = default;
+
+bool LineReader::waiting() const {
+  return bytes_->waiting();
+}
 
 bool LineReader::next(std::string& line) {
   line.clear();

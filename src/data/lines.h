@@ -28,6 +28,9 @@ class LineReader {
   // fails.
   bool next(std::string& line);
 
+  // Whether more has arrived: false means that whoever writes may be waiting for an answer.
+  bool waiting() const;
+
   int64_t line_number() const { return line_number_; }  // of the last line given, from 1
   LineFault fault() const { return fault_; }
   // What is wrong with the last line, for people: "train.en, line 7: not UTF-8 at byte 13 (0xff)".

@@ -6,21 +6,21 @@
 #include <span>
 #include <vector>
 
-#include "infer/beam.h"
+#include "infer/inference.h"
 #include "infer/packed_linear.h"
 #include "models/transformer.h"
 
 namespace fovea {
 
-class TransformerInference {
+class TransformerInference : public Inference {
  public:
   // Reads the model's weights; later changes to them are not seen.
   explicit TransformerInference(const models::Transformer& model);
-  ~TransformerInference();
+  ~TransformerInference() override;
 
   // Encodes the sources (each ending with data::kEnd) and stands before the first target token of each. The
   // decoder must not outlive this object.
-  std::unique_ptr<StepDecoder> start(const models::Sentences& sources) const;
+  std::unique_ptr<StepDecoder> start(const models::Sentences& sources) const override;
 
  private:
   struct Weights;

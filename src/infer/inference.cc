@@ -1,0 +1,14 @@
+#include "infer/inference.h"
+
+#include "infer/transformer_decoder.h"
+
+namespace fovea {
+
+std::unique_ptr<Inference> make_inference(const models::TranslationModel& model) {
+  if (const auto* transformer = dynamic_cast<const models::Transformer*>(&model))
+    return std::make_unique<TransformerInference>(*transformer);
+  FOVEA_ASSERT(false && "a model without inference");
+  return nullptr;
+}
+
+}  // namespace fovea

@@ -1,0 +1,216 @@
+#include "tasks/train_translate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "data/batches.h"
+#include "data/corpus.h"
+#include "infer/bleu.h"
+#include "io/safetensors.h"
+#include "models/registry.h"
+#include "train/checkpoint.h"
+
+namespace fovea::tasks {
+namespace {
+
+data::ParallelText read_pairs(const std::string& source, const std::string& target, bool skip_bad) {
+  const data::CorpusOptions options{.skip_bad = skip_bad};
+  return target.empty() ? data::read_parallel_tsv(source, options)
+                        : data::read_parallel(source, target, options);
+}
+
+std::shared_ptr<const data::Tokenizer> learn(const TranslateTraining& training,
+                                             std::span<const std::span<const std::string>> texts) {
+  if (training.tokenizer == "words") return data::count_words(texts, {.max_size = training.vocabulary});
+  require(training.tokenizer == "bpe" || training.tokenizer == "unigram", "tokenizer: got ",
+          in_quotes(training.tokenizer), ", wanted bpe, unigram or words");
+  return data::train_sentencepiece(
+      texts, {.type = training.tokenizer, .size = static_cast<int32_t>(training.vocabulary)});
+}
+
+// The tokenizers of an earlier run in this directory, or new ones, stored at once: a resumed run must cut
+// text the same.
+data::Tokenizers obtain_tokenizers(const std::filesystem::path& out, const TranslateTraining& training,
+                                   const data::ParallelText& text, TranslateObserver& observer) {
+  const std::filesystem::path kept = out / "tokenizer";
+  if (std::filesystem::is_directory(kept)) return data::load_tokenizers(kept);
+  observer.on_note(message("learning ", training.tokenizer, " tokens from ", text.size(), " pairs"));
+  const std::span<const std::string> source(text.source), target(text.target);
+  data::Tokenizers tokenizers;
+  if (training.joint) {
+    const std::span<const std::string> both[] = {source, target};
+    tokenizers.source = tokenizers.target = learn(training, both);
+  } else {
+    tokenizers.source = learn(training, {&source, 1});
+    tokenizers.target = learn(training, {&target, 1});
+  }
+  DirectorySet set(kept);
+  data::save_tokenizers(set.path(), tokenizers);
+  set.commit();
+  return tokenizers;
+}
+
+// Loss, perplexity and BLEU of the model as it stands.
+class Validator {
+ public:
+  Validator(const data::ParallelText& text, const TranslationParts& parts, const TranslateTraining& training,
+            TranslateObserver& observer)
+      : parts_(parts),
+        training_(training),
+        observer_(observer),
+        ids_(data::encode_parallel(text, parts.tokenizers)) {
+    const auto count = static_cast<size_t>(std::min(training.valid_sentences, text.size()));
+    source_.assign(text.source.begin(), text.source.begin() + static_cast<int64_t>(count));
+    reference_.assign(text.target.begin(), text.target.begin() + static_cast<int64_t>(count));
+  }
+
+  train::Validation run() {
+    nn::Context context;
+    double sum = 0;
+    int64_t tokens = 0;
+    data::BatchStream stream(ids_, {.max_tokens = training_.batch_tokens, .shuffle = false});
+    for (int64_t i = 0; i < stream.batches_per_epoch(); ++i) {
+      const OutputLoss loss = parts_.network->loss(stream.next(), 0, context);
+      sum += loss.negative_log_likelihood;
+      tokens += loss.count;
+    }
+    const double mean = sum / static_cast<double>(std::max<int64_t>(1, tokens));
+    std::vector<std::string> translated;
+    for (const auto& best : Translator(*parts_.network, parts_.tokenizers).translate(source_, {.beam = 1}))
+      translated.push_back(best.front().text);
+    const std::vector<std::string> references[] = {reference_};
+    const double bleu = infer::bleu(translated, references,
+                                    {.tokenize = training_.tokenize, .lowercase = training_.lowercase})
+                            .score;
+    const size_t shown = static_cast<size_t>(turn_++) % source_.size();
+    observer_.on_sample({source_[shown], reference_[shown], translated[shown]});
+    return {bleu, {{"valid_loss", mean}, {"perplexity", std::exp(mean)}, {"bleu", bleu}}};
+  }
+
+ private:
+  const TranslationParts& parts_;
+  const TranslateTraining& training_;
+  TranslateObserver& observer_;
+  data::ParallelIds ids_;
+  std::vector<std::string> source_, reference_;
+  int64_t turn_ = 0;
+};
+
+void load_best(const std::filesystem::path& out, const models::TranslationModel& network) {
+  const train::CheckpointStore store(out);
+  const auto set = store.best() ? store.best() : store.last();
+  if (!set) return;
+  const SafetensorsFile file(*set / "model.safetensors");
+  nn::load_parameters(network, [&](std::string_view name) { return file->tensor(std::string(name)); });
+}
+
+std::string model_card(const TranslateFiles& files, const TranslateOutcome& outcome,
+                       const std::string& command) {
+  std::ostringstream card;
+  card << "# A translator made with Fovea\n\n"
+       << "Trained on `" << files.train_source
+       << (files.train_target.empty() ? "" : "` and `" + files.train_target) << "`, " << outcome.step
+       << " steps, " << outcome.parameters << " parameters.\n";
+  if (outcome.best_bleu >= 0)
+    card << "Best greedy BLEU on `" << files.valid_source << "` and `" << files.valid_target
+         << "`: " << outcome.best_bleu << ".\n";
+  card << "\n    " << command << "\n\nTranslate with it:\n\n    fovea translate " << files.out.string()
+       << " < source.txt > target.txt\n";
+  return card.str();
+}
+
+}  // namespace
+
+void apply_preset(const std::string& name, TranslateTraining& training, Json& settings) {
+  if (name == "tiny") {
+    settings = {{"width", 128},        {"heads", 4},          {"hidden", 256},
+                {"encoder_layers", 4}, {"decoder_layers", 4}, {"dropout", 0.3}};
+    training.learning_rate = 5e-3;
+    training.warmup = 2000;
+    training.vocabulary = 10000;
+  } else if (name == "small") {
+    settings = {{"width", 256},        {"heads", 4},          {"hidden", 1024},
+                {"encoder_layers", 3}, {"decoder_layers", 3}, {"dropout", 0.2}};
+    training.learning_rate = 2e-3;
+    training.warmup = 2000;
+  } else if (name == "base") {
+    settings = {{"width", 512},        {"heads", 8},          {"hidden", 2048},
+                {"encoder_layers", 6}, {"decoder_layers", 6}, {"dropout", 0.1}};
+    training.learning_rate = 7e-4;
+    training.warmup = 4000;
+    training.vocabulary = 32000;
+  } else {
+    fail("preset: got ", in_quotes(name), ", wanted tiny, small or base");
+  }
+}
+
+TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
+                                 const Json& model_settings, const train::TrainOptions& options,
+                                 const std::string& command, TranslateObserver& observer,
+                                 const std::function<bool()>& should_stop) {
+  require(!files.out.empty(), "out: no directory was given for the model");
+  require(files.valid_source.empty() || training.valid_sentences > 0, "valid_sentences: got ",
+          training.valid_sentences, ", wanted at least 1");
+  const data::ParallelText text = read_pairs(files.train_source, files.train_target, training.skip_bad);
+  if (text.skipped.total() > 0) observer.on_note(text.skipped.text());
+  const data::ParallelText valid_text =
+      files.valid_source.empty() ? data::ParallelText{}
+                                 : read_pairs(files.valid_source, files.valid_target, training.skip_bad);
+  std::filesystem::create_directories(files.out);
+
+  TranslationParts parts;
+  parts.model = training.model;
+  parts.tokenizers = obtain_tokenizers(files.out, training, text, observer);
+  parts.config = models::translation_config(training.model, model_settings, parts.tokenizers.source->size(),
+                                            parts.tokenizers.target->size());
+  Rng rng(options.seed);
+  parts.network = models::make_translation_model(training.model, parts.config, rng);
+  const data::ParallelIds ids = data::encode_parallel(text, parts.tokenizers, training.max_length);
+  if (ids.dropped > 0)
+    observer.on_note(
+        message(ids.dropped, " pairs of more than ", training.max_length, " tokens are left out"));
+  require(ids.size() > 0, files.train_source, ": no pair has at most ", training.max_length,
+          " tokens; raise max_length");
+
+  TranslateOutcome outcome;
+  outcome.parameters = parts.network->parameter_count();
+  observer.on_note(message(ids.size(), " pairs, ", parts.tokenizers.target->size(), " tokens, ",
+                           outcome.parameters, " parameters"));
+  data::BatchStream stream(ids, {.max_tokens = training.batch_tokens, .seed = options.seed});
+  std::unique_ptr<Validator> validator;
+  if (valid_text.size() > 0) validator = std::make_unique<Validator>(valid_text, parts, training, observer);
+
+  train::Job job;
+  job.next_loss = [&](nn::Context& context) {
+    const data::Batch batch = stream.next();
+    const OutputLoss loss = parts.network->loss(batch, training.smoothing, context);
+    return train::BatchLoss{loss.loss, static_cast<double>(loss.count)};
+  };
+  job.position = [&] { return Json(stream.position().text()); };
+  job.seek = [&](const Json& position) {
+    require(position.is_string(), "checkpoint: the place in the data is damaged");
+    stream.seek(data::BatchPosition::parse(position.get<std::string>()));
+  };
+  if (validator) job.validate = [&] { return validator->run(); };
+  job.higher_is_better = true;
+  job.should_stop = should_stop;
+  job.identity = Json{{"task", "translate"},
+                      {"model", parts.model},
+                      {"settings", parts.config},
+                      {"smoothing", training.smoothing}};
+
+  train::Trainer trainer(*parts.network,
+                         train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},
+                         {.name = "inverse_sqrt", .warmup = training.warmup}, options, job);
+  outcome.outcome = trainer.run(files.out, observer);
+  outcome.step = trainer.step();
+  if (validator && trainer.best().best) outcome.best_bleu = *trainer.best().best;
+  if (outcome.outcome == train::Outcome::interrupted) return outcome;
+  load_best(files.out, *parts.network);
+  save_translation(files.out, parts);
+  write_atomically(files.out / "README.md", model_card(files, outcome, command));
+  return outcome;
+}
+
+}  // namespace fovea::tasks

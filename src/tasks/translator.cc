@@ -1,0 +1,117 @@
+#include "tasks/translator.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "io/safetensors.h"
+#include "models/registry.h"
+
+namespace fovea::tasks {
+namespace {
+
+struct FolderConfig {
+  std::string task = "translate";
+  std::string model;
+  Json settings = Json::object();
+};
+
+FolderConfig read_config(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  require(std::filesystem::is_directory(folder), "model folder ", in_quotes(folder.string()),
+          " does not exist");
+  require(std::filesystem::exists(path), folder.string(), " is no model folder: it has no config.json",
+          std::filesystem::exists(folder / "checkpoints")
+              ? "; its training has not finished: run `fovea train` again"
+              : "");
+  const Json json = load_json(path);
+  const std::string where = path.string();
+  require(json.is_object() && json.contains("task") && json.contains("model") && json.contains("settings") &&
+              json["task"].is_string() && json["model"].is_string(),
+          where, ": not a translator's config; wanted task, model and settings");
+  require(json["task"] == "translate", where, ": a model for the task ",
+          in_quotes(json["task"].get<std::string>()), ", wanted \"translate\"");
+  return {"translate", json["model"].get<std::string>(), json["settings"]};
+}
+
+}  // namespace
+
+TranslationParts load_translation(const std::filesystem::path& folder) {
+  const FolderConfig config = read_config(folder);
+  TranslationParts parts;
+  parts.model = config.model;
+  parts.config = config.settings;
+  parts.tokenizers = data::load_tokenizers(folder);
+  Rng rng(0);
+  parts.network = models::make_translation_model(config.model, config.settings, rng);
+  const int64_t source = config.settings.value("source_vocabulary", int64_t{0});
+  const int64_t target = config.settings.value("target_vocabulary", int64_t{0});
+  require(parts.tokenizers.source->size() == source && parts.tokenizers.target->size() == target,
+          folder.string(), ": the tokenizer has ", parts.tokenizers.source->size(), " and ",
+          parts.tokenizers.target->size(), " tokens, but config.json says ", source, " and ", target);
+  const std::filesystem::path weights = folder / "model.safetensors";
+  const SafetensorsFile file(weights);
+  try {
+    nn::load_parameters(*parts.network, [&](std::string_view name) {
+      const std::string key(name);
+      return file->contains(key) ? file->tensor(key) : Tensor();
+    });
+  } catch (const Error& error) {
+    fail(weights.string(), ": ", error.what());
+  }
+  return parts;
+}
+
+void save_translation(const std::filesystem::path& folder, const TranslationParts& parts) {
+  std::filesystem::create_directories(folder);
+  data::save_tokenizers(folder, parts.tokenizers);
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, parameter] : parts.network->parameters())
+    tensors.push_back(TensorToWrite::floats(name, parameter.value()));
+  save_safetensors(folder / "model.safetensors", std::move(tensors), {{"format", "fovea"}});
+  save_json(folder / "config.json",
+            Json{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}});
+}
+
+Translator::Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers)
+    : tokenizers_(tokenizers), inference_(make_inference(network)) {}
+
+std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines,
+                                                            const TranslateOptions& options) const {
+  require(options.max_length_factor > 0 && options.max_length_factor <= 1000, "max_length_factor: got ",
+          options.max_length_factor, ", wanted a number above 0, such as 2");
+  const BeamOptions beam{.beam = static_cast<int>(options.beam),
+                         .n_best = static_cast<int>(options.n_best),
+                         .length_penalty = options.length_penalty,
+                         .begin = data::kBegin,
+                         .end = data::kEnd};
+  std::vector<std::vector<int32_t>> ids;
+  ids.reserve(lines.size());
+  for (const std::string& line : lines) ids.push_back(tokenizers_.source->encode(line));
+  // Lines of similar length share a batch: they end at about the same step.
+  std::vector<size_t> order(lines.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return ids[a].size() > ids[b].size(); });
+
+  std::vector<std::vector<Translation>> results(lines.size());
+  for (size_t begin = 0, end; begin < order.size(); begin = end) {
+    std::vector<int32_t> tokens, lengths, limits;
+    for (end = begin; end < order.size(); ++end) {
+      const std::vector<int32_t>& line = ids[order[end]];
+      if (end > begin && static_cast<int64_t>(tokens.size() + line.size()) + 1 > options.batch_tokens) break;
+      tokens.insert(tokens.end(), line.begin(), line.end());
+      tokens.push_back(data::kEnd);
+      lengths.push_back(static_cast<int32_t>(line.size()) + 1);
+      const double limit = options.max_length_factor * static_cast<double>(line.size()) + 10;
+      limits.push_back(line.empty() ? 0 : static_cast<int32_t>(std::min(limit, 1e6)));
+    }
+    const auto decoder = inference_->start(models::Sentences(tokens, lengths));
+    const auto found = beam_search(*decoder, limits, beam);
+    for (size_t i = begin; i < end; ++i)
+      for (const Hypothesis& hypothesis : found[i - begin])
+        results[order[i]].push_back({tokenizers_.target->decode(hypothesis.tokens), hypothesis.score});
+  }
+  return results;
+}
+
+}  // namespace fovea::tasks

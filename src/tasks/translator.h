@@ -1,0 +1,73 @@
+// A translator: a model folder opened, from lines of text to lines of text.
+//
+// The folder holds config.json, model.safetensors and the tokenizer, and nothing else is needed.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/fields.h"
+#include "data/tokenizer.h"
+#include "infer/inference.h"
+#include "io/json.h"
+#include "models/translation.h"
+
+namespace fovea::tasks {
+
+struct TranslateOptions {
+  int64_t beam = 5;
+  int64_t n_best = 1;
+  float length_penalty = 1;
+  double max_length_factor = 2;
+  int64_t batch_tokens = 2048;
+
+  static constexpr auto fields() {
+    using T = TranslateOptions;
+    return std::tuple{
+        Field{"beam", &T::beam, "hypotheses kept at each step; 1 is greedy"},
+        Field{"n_best", &T::n_best, "translations given for a line"},
+        Field{"length_penalty", &T::length_penalty, "log-probabilities are divided by length to this power"},
+        Field{"max_length_factor", &T::max_length_factor,
+              "a translation ends after this many times the source's tokens, and 10"},
+        Field{"batch_tokens", &T::batch_tokens, "source tokens translated at once"}};
+  }
+};
+
+struct Translation {
+  std::string text;
+  double score = 0;
+};
+
+// A model with its tokenizers.
+struct TranslationParts {
+  std::string model;  // its name in the registry
+  Json config;
+  std::unique_ptr<models::TranslationModel> network;
+  data::Tokenizers tokenizers;
+};
+
+// Throws Error naming the file when something is missing, damaged or does not fit.
+TranslationParts load_translation(const std::filesystem::path& folder);
+// Writes config.json, model.safetensors and the tokenizer, each atomically.
+void save_translation(const std::filesystem::path& folder, const TranslationParts& parts);
+
+class Translator {
+ public:
+  // Packs the weights as they are now.
+  Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers);
+
+  // For each line its n_best translations, best first; an empty line gives empty ones. A line's result does
+  // not depend on the other lines.
+  std::vector<std::vector<Translation>> translate(std::span<const std::string> lines,
+                                                  const TranslateOptions& options) const;
+
+ private:
+  const data::Tokenizers tokenizers_;
+  std::unique_ptr<Inference> inference_;
+};
+
+}  // namespace fovea::tasks

@@ -1,0 +1,1 @@
+fovea_test(tasks/translate_test unit)

@@ -1,0 +1,127 @@
+// From two text files to a model folder, and from the folder to translations.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/rng.h"
+#include "io/file.h"
+#include "tasks/train_translate.h"
+
+namespace fovea::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TranslateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("fovea-translate-" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    // A language of six words whose translation is said backwards and forwards.
+    const char* words[][2] = {{"one", "eins"},  {"two", "zwei"}, {"three", "drei"},
+                              {"four", "vier"}, {"red", "rot"},  {"blue", "blau"}};
+    Rng rng(3);
+    std::ofstream source(folder_ / "s.txt"), target(folder_ / "t.txt");
+    for (int i = 0; i < 300; ++i) {
+      const auto a = rng.below(6), b = rng.below(6);
+      source << words[a][0] << ' ' << words[b][0] << '\n';
+      target << words[b][1] << ' ' << words[a][1] << ' ' << words[a][1] << ' ' << words[b][1] << '\n';
+    }
+    files_ = {(folder_ / "s.txt").string(), (folder_ / "t.txt").string(), (folder_ / "s.txt").string(),
+              (folder_ / "t.txt").string(), folder_ / "model"};
+    training_ = {.tokenizer = "words",
+                 .vocabulary = 0,
+                 .joint = false,
+                 .batch_tokens = 256,
+                 .learning_rate = 5e-3,
+                 .warmup = 30,
+                 .smoothing = 0,
+                 .valid_sentences = 30,
+                 .tokenize = "none"};
+    options_ = {.steps = 500, .validate_every = 250, .save_every = 20, .seed = 2};
+    settings_ = {{"width", 32},         {"heads", 2},     {"hidden", 64},   {"encoder_layers", 1},
+                 {"decoder_layers", 1}, {"dropout", 0.0}, {"tie", "output"}};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  TranslateOutcome train(const std::function<bool()>& stop = [] { return false; }) {
+    TranslateObserver observer;
+    return train_translate(files_, training_, settings_, options_, "a test", observer, stop);
+  }
+
+  fs::path folder_;
+  TranslateFiles files_;
+  TranslateTraining training_;
+  train::TrainOptions options_;
+  Json settings_;
+};
+
+TEST_F(TranslateTest, LearnsASmallLanguageAndTranslatesFromItsFolder) {
+  const TranslateOutcome outcome = train();
+  EXPECT_EQ(outcome.outcome, train::Outcome::finished);
+  EXPECT_GT(outcome.best_bleu, 50);
+  const TranslationParts parts = load_translation(files_.out);
+  const Translator translator(*parts.network, parts.tokenizers);
+  const std::vector<std::string> lines{"red two", "", "one blue", "three three"};
+  for (const int64_t beam : {1, 4}) {
+    const auto found = translator.translate(lines, {.beam = beam});
+    ASSERT_EQ(found.size(), 4u);
+    EXPECT_EQ(found[0][0].text, "zwei rot rot zwei");
+    EXPECT_EQ(found[1][0].text, "");
+    EXPECT_EQ(found[2][0].text, "blau eins eins blau");
+    EXPECT_EQ(found[3][0].text, "drei drei drei drei");
+  }
+}
+
+TEST_F(TranslateTest, AnInterruptedRunEndsWithTheSameBytesAsOneThatWasNot) {
+  options_.steps = 50;
+  train();
+  const std::string whole = read_text(files_.out / "model.safetensors");
+  files_.out = folder_ / "again";
+  int left = 23;
+  EXPECT_EQ(train([&] { return --left == 0; }).outcome, train::Outcome::interrupted);
+  EXPECT_FALSE(fs::exists(files_.out / "config.json")) << "an unfinished run is no model folder yet";
+  EXPECT_EQ(train().outcome, train::Outcome::finished);
+  EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
+  EXPECT_EQ(train().outcome, train::Outcome::already_finished);
+}
+
+TEST_F(TranslateTest, BrokenFoldersAreRefusedWithOneLine) {
+  options_.steps = 2;
+  options_.validate_every = 0;
+  train();
+  const auto message_of = [&] {
+    try {
+      load_translation(files_.out);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message_of(), "");
+  const std::string weights = read_text(files_.out / "model.safetensors");
+  write_atomically(files_.out / "model.safetensors", std::string_view(weights).substr(0, weights.size() / 2));
+  EXPECT_THAT(message_of(), testing::HasSubstr("model.safetensors"));
+  write_atomically(files_.out / "model.safetensors", weights);
+  write_atomically(files_.out / "config.json", "{\"architectures\": [\"BertModel\"]}");
+  EXPECT_THAT(message_of(), testing::HasSubstr("not a translator's config"));
+  fs::remove(files_.out / "config.json");
+  EXPECT_THAT(message_of(), testing::HasSubstr("has no config.json"));
+  EXPECT_THROW(load_translation(folder_ / "nowhere"), Error);
+}
+
+TEST_F(TranslateTest, UnknownSettingsAreRefused) {
+  settings_["widht"] = 3;
+  try {
+    train();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("did you mean 'width'"));
+  }
+}
+
+}  // namespace
+}  // namespace fovea::tasks
