@@ -65,6 +65,39 @@ OpCase residual_case() {
           }};
 }
 
+std::vector<int32_t> random_ids(int64_t count, int64_t bound, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<int32_t> ids(count);
+  for (int32_t& id : ids) id = static_cast<int32_t>(rng.below(bound));
+  return ids;
+}
+
+OpCase cross_entropy_case() {
+  constexpr int64_t kClasses = 10000;
+  return {.name = "cross_entropy",
+          .shape = "4096x10000, smoothing 0.1",
+          .bytes = 3. * kTokens * kClasses * 4,  // logits; logits, dlogits
+          .make = []() -> std::function<void()> {
+            const Var logits = trained({kTokens, kClasses}, 1);
+            return [logits, targets = random_ids(kTokens, kClasses, 2)] {
+              logits.clear_grad();
+              cross_entropy(logits, targets, {.smoothing = 0.1f}).backward();
+            };
+          }};
+}
+
+OpCase embedding_case() {
+  constexpr int64_t kRows = 10000;
+  return {.name = "embedding",
+          .shape = "10000x512, 4096 ids",
+          .bytes = 4. * kTokens * kWidth * 4,  // rows, y; dy, drows
+          .make = [] {
+            const Var table = trained({kRows, kWidth}, 1);
+            const auto ids = random_ids(kTokens, kRows, 2);
+            return forward_and_back({table}, {kTokens, kWidth}, [=] { return embedding(table, ids); });
+          }};
+}
+
 OpCase adam_case() {
   constexpr int64_t kTensors = 60, kRows = 326, kColumns = 512;  // 10 M parameters in all
   return {.name = "adam_step",
@@ -86,7 +119,8 @@ OpCase adam_case() {
 }  // namespace
 
 const std::vector<OpCase>& op_cases() {
-  static const std::vector<OpCase> cases{linear_case(), layer_norm_case(), residual_case(), adam_case()};
+  static const std::vector<OpCase> cases{linear_case(),        layer_norm_case(), residual_case(),
+                                         cross_entropy_case(), embedding_case(),  adam_case()};
   return cases;
 }
 
