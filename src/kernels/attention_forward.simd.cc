@@ -209,7 +209,10 @@ void forward(const AttentionForward& a) {
 
 namespace FOVEA_LEVEL {
 void attention_forward(const AttentionForward& a) {
-  forward(a);
+  if (attention_few_queries(a))
+    attention_decode(a);
+  else
+    forward(a);
 }
 }  // namespace FOVEA_LEVEL
 
