@@ -21,9 +21,56 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// Walks a message in protobuf's wire format and calls visit(field, bytes) for each of its byte fields. False
+// when it is malformed.
+template <class Visit>
+bool visit_bytes(std::string_view message, Visit&& visit) {
+  const auto take_number = [&message](uint64_t& number) {
+    number = 0;
+    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(message.front());
+      message.remove_prefix(1);
+      number |= uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) return true;
+    }
+    return false;
+  };
+  while (!message.empty()) {
+    uint64_t tag, size = 0;
+    if (!take_number(tag)) return false;
+    const uint64_t type = tag & 7;
+    if (type == 0 && !take_number(size)) return false;
+    if (type == 0) continue;
+    if (type == 1) size = 8;
+    if (type == 5) size = 4;
+    if (type == 2 && !take_number(size)) return false;
+    if ((type != 1 && type != 2 && type != 5) || size > message.size()) return false;
+    if (type == 2) visit(tag >> 3, message.substr(0, size));
+    message.remove_prefix(size);
+  }
+  return true;
+}
+
+// Whether a model brings its own table of character replacements. The library follows such a table without
+// checking it, so a damaged or hostile one would have it read anywhere in memory; models trained here have
+// none.
+bool has_replacement_table(std::string_view model) {
+  constexpr uint64_t kNormalizer = 3, kDenormalizer = 5, kTable = 2;
+  bool found = false, well_formed = true;
+  well_formed &= visit_bytes(model, [&](uint64_t field, std::string_view bytes) {
+    if (field != kNormalizer && field != kDenormalizer) return;
+    well_formed &= visit_bytes(bytes, [&](uint64_t inner, std::string_view table) {
+      found = found || (inner == kTable && !table.empty());
+    });
+  });
+  return found || !well_formed;
+}
+
 class SentencePieces final : public Tokenizer {
  public:
   SentencePieces(std::string_view bytes, const std::string& name) {
+    require(!has_replacement_table(bytes), name,
+            ": not a SentencePiece model without character replacements; train the model with Fovea");
     const auto status = processor_.LoadFromSerializedProto({bytes.data(), bytes.size()});
     require(status.ok(), name, ": not a SentencePiece model (", one_line(status.ToString()), ")");
     require(processor_.pad_id() == kPad && processor_.bos_id() == kBegin && processor_.eos_id() == kEnd &&
@@ -120,9 +167,6 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::span<const s
                                                const SentencePieceOptions& options) {
   require(options.type == "bpe" || options.type == "unigram", "SentencePiece type '", options.type,
           "', wanted bpe or unigram");
-  require(options.normalization == "identity" || options.normalization == "nmt_nfkc" ||
-              options.normalization == "nfkc",
-          "SentencePiece normalization '", options.normalization, "', wanted identity, nmt_nfkc or nfkc");
   require(options.max_sentences > 0, "SentencePiece learns from ", options.max_sentences,
           " sentences, wanted at least 1");
   size_t total = 0;
@@ -140,7 +184,7 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::span<const s
       {"model_type", options.type},
       {"vocab_size", std::to_string(options.size)},
       {"character_coverage", std::to_string(options.character_coverage)},
-      {"normalization_rule_name", options.normalization},
+      {"normalization_rule_name", "identity"},
       {"byte_fallback", "true"},
       {"hard_vocab_limit", "false"},
       {"max_sentence_length", std::to_string(kMaxLineBytes)},

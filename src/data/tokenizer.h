@@ -44,12 +44,11 @@ struct SentencePieceOptions {
   int32_t size = 8000;       // wanted pieces, specials and 256 byte pieces included; small texts give fewer
   // Characters beyond this share of the text are spelled as bytes: no text is ever unknown.
   double character_coverage = 0.9995;
-  // "identity" gives back what was put in; "nmt_nfkc" and "nfkc" also unify full-width and composed forms.
-  std::string normalization = "identity";
   int64_t max_sentences = 1000000;  // learn from this many, spread evenly over longer texts
 };
 
-// Learns pieces from all the given texts together. The same texts give the same bytes. Throws Error when the
+// Learns pieces from all the given texts together; the same texts give the same bytes. Text is kept as it is
+// but for runs of white space. Throws Error when the
 // text has more characters than `size` allows.
 std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::span<const std::string>> texts,
                                                const SentencePieceOptions& options = {});

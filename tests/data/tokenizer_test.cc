@@ -111,6 +111,9 @@ TEST(SentencePiece, ExplainsWhatIsWrong) {
     return complaint(folder, [&] { parse_sentencepiece(bytes, "a.model"); });
   };
   EXPECT_TRUE(parse("rubbish").starts_with("a.model: not a SentencePiece model"));
+  // Field 3 (the normalizer) with field 2 (its table of replacements) in it.
+  EXPECT_EQ(parse("\x1a\x03\x12\x01x"),
+            "a.model: not a SentencePiece model without character replacements; train the model with Fovea");
   EXPECT_TRUE(parse("").starts_with("a.model: not a SentencePiece model"));
   const std::string model = pieces_of(small_corpus(), {.size = 400})->bytes();
   EXPECT_NE(parse(model.substr(0, model.size() / 2)), "no error");
