@@ -12,7 +12,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "kernels/attention_draws.h"
-#include "kernels/attention_rows_dropout.h"
+#include "kernels/attention_dropout.h"
 #include "kernels/attention_rows_steps.h"
 #include "kernels/level_table.h"
 
@@ -52,10 +52,10 @@ struct Scratch {
   Buffer<int32_t> key;     // [columns]: the key of each column; of the padding, the largest number
   Buffer<float> position;  // [columns]: the same as float
   Buffer<float> keys_packed, values_packed, queries_packed;
-  Buffer<float> scores, slopes, factors, d_scores;  // [kStripRows, columns]
-  Buffer<float> soft, logits;                       // [columns]
-  Buffer<uint32_t> bits;                            // [columns]
-  Buffer<float> dq_packed, dk_packed, vector, d_vector;
+  Buffer<float> scores, slopes, d_scores;  // [kStripRows, columns]
+  Buffer<float> soft, logits, factors;     // [columns]
+  Buffer<uint32_t> bits;                   // [columns]
+  Buffer<float> dq_packed, dk_packed, vector, d_vector, kept;
 };
 
 Scratch& thread_scratch() {
@@ -83,7 +83,7 @@ class Tile {
     for (; column < columns_; ++column) key[column] = std::numeric_limits<int32_t>::max();
     for (column = 0; column < columns_; ++column) position[column] = static_cast<float>(key[column]);
     s_.scores.reserve(kStripRows * columns_);
-    s_.factors.reserve(kStripRows * columns_);
+    s_.factors.reserve(columns_);
     s_.soft.reserve(columns_);
     s_.logits.reserve(columns_);
     s_.bits.reserve(columns_);
@@ -96,24 +96,27 @@ class Tile {
   int64_t query(int64_t r) const { return tile_.row_first + r * tile_.row_step; }
   int64_t place(int64_t r) const { return (b_ * call_.shape.heads + h_) * call_.shape.queries + query(r); }
   int64_t key_head() const { return h_ / (call_.shape.heads / call_.shape.kv_heads); }
+  bool few() const { return row_count() <= kFewRows; }
   bool exponential() const { return exponential_; }
 
   // Rows of a [B, H, Nq, *] view from row r of the tile on, and the visited rows of a [B, Hk, Nk, *] view.
   template <class T>
   RowList<T> queries_of(const HeadView<T>& view, int64_t r) const {
-    return {view.at(b_, h_, query(r)), view.row * tile_.row_step};
+    return {view.data ? view.at(b_, h_, query(r)) : nullptr, view.row * tile_.row_step};
   }
   template <class T>
   RowList<T> keys_of(const HeadView<T>& view) const {
-    return {view.at(b_, key_head(), 0), view.row, s_.key.get()};
+    return {view.data ? view.at(b_, key_head(), 0) : nullptr, view.row, s_.key.get()};
   }
 
   // Packs the keys for score_rows. A careful backward pass wants the additive family as it stands.
   void open(bool plain_additive = false);
 
-  // Logits of rows [first, first + rows): [rows, columns] into scratch.scores, derivatives of the soft cap
-  // into slopes.
-  void score_rows(int64_t first, int64_t rows, bool want_slopes);
+  // Logits of rows [first, first + rows): [rows, columns] into scratch.scores. What a backward pass wants
+  // besides: derivatives of the soft cap in slopes, and of few additive rows what their backward step starts
+  // from in kept.
+  enum class Pass { forward, backward };
+  void score_rows(int64_t first, int64_t rows, Pass pass);
 
   // Turns x, the logits of row r, into selected weights.
   struct Selected {
@@ -138,6 +141,14 @@ class Tile {
   // gaussian times dropout of row r
   void factor_row(int64_t r, float* factor) const;
 
+  AdditiveFew additive_few(int64_t first, int64_t rows) const {
+    return {.q = queries_of(call_.q, first),
+            .k = keys_of(call_.k),
+            .vector = call_.score_vector + h_ * call_.score_vector_head,
+            .rows = rows,
+            .keys = count_,
+            .width = call_.shape.d};
+  }
   AdditivePair additive_pair(int64_t rows) const {
     return {.q = s_.queries_packed.get(),
             .k = s_.keys_packed.get(),
@@ -167,10 +178,10 @@ void Tile::open(bool plain_additive) {
   const int64_t d = call_.shape.d;
   const RowList<const float> k = keys_of(call_.k), q = queries_of(call_.q, 0);
   if (call_.score == ScoreFamily::dot) {
-    if (row_count() > kFewRows)
-      steps_.transpose(k, count_, d, s_.keys_packed.reserve(d * columns_), columns_);
+    if (!few()) steps_.pack_panels(k, count_, d, s_.keys_packed.reserve(d * columns_));
     return;
   }
+  if (few()) return;
   const int64_t stride = additive_stride(d);
   float* packed_k = s_.keys_packed.reserve(count_ * stride);
   float* packed_q = s_.queries_packed.reserve(row_count() * stride);
@@ -178,7 +189,7 @@ void Tile::open(bool plain_additive) {
   const float* from = call_.score_vector + h_ * call_.score_vector_head;
   std::copy(from, from + d, vector);
   std::fill(vector + d, vector + stride, 0.0f);
-  exponential_ = !plain_additive && row_count() > kFewRows;
+  exponential_ = !plain_additive;
   float largest = steps_.additive_pack(k, count_, d, exponential_, packed_k);
   largest = std::max(largest, steps_.additive_pack(q, row_count(), d, exponential_, packed_q));
   if (exponential_ && !(largest <= kAdditiveLimit)) {
@@ -188,16 +199,20 @@ void Tile::open(bool plain_additive) {
   }
 }
 
-void Tile::score_rows(int64_t first, int64_t rows, bool want_slopes) {
+void Tile::score_rows(int64_t first, int64_t rows, Pass pass) {
   const int64_t d = call_.shape.d;
   const ScoreTerms& terms = call_.terms;
   float* scores = s_.scores.get();
-  float* slopes = want_slopes ? s_.slopes.reserve(kStripRows * columns_) : nullptr;
-  if (call_.score == ScoreFamily::additive) {
+  const bool capped = pass == Pass::backward && terms.soft_cap > 0;
+  float* slopes = capped ? s_.slopes.reserve(kStripRows * columns_) : nullptr;
+  if (call_.score == ScoreFamily::additive && few()) {
+    float* kept = pass == Pass::backward ? s_.kept.reserve(rows * count_ * additive_stride(d)) : nullptr;
+    steps_.additive_scores_few(additive_few(first, rows), kept, scores, columns_);
+  } else if (call_.score == ScoreFamily::additive) {
     AdditivePair pair = additive_pair(rows);
     pair.q += first * pair.stride;
     steps_.additive_scores(pair, exponential_, scores, columns_);
-  } else if (row_count() > kFewRows) {
+  } else if (!few()) {
     steps_.dot(queries_of(call_.q, first), rows, d, s_.keys_packed.get(), columns_, scores);
   } else {
     steps_.dot_few(queries_of(call_.q, first), rows, d, keys_of(call_.k), count_, scores, columns_);
@@ -249,8 +264,12 @@ void Tile::add_noise(int64_t r, float* x, float inverse_tau) const {
   const int32_t* key = s_.key.get();
   uint32_t* bits = s_.bits.get();
   const int64_t i = query(r);
-  for (int64_t n = 0; n < columns_; ++n)
-    bits[n] = n < count_ ? attention_bits(call_.selection.seed, b_, h_, i, key[n]) : 0;
+  std::fill(bits + count_, bits + columns_, 0u);
+  for (int64_t n = 0; n < count_;) {  // neighbouring keys share a draw of four
+    const int64_t four = key[n] / 4;
+    const auto draw = attention_four_bits(call_.selection.seed, b_, h_, i, four);
+    for (; n < count_ && key[n] / 4 == four; ++n) bits[n] = draw[key[n] % 4];
+  }
   steps_.gumbel(x, bits, columns_, inverse_tau);
 }
 
@@ -258,14 +277,33 @@ void Tile::factor_row(int64_t r, float* factor) const {
   const int32_t* key = s_.key.get();
   std::fill(factor, factor + columns_, 1.0f);
   if (call_.terms.dropout > 0) {
-    const rows_dropout::Row row = rows_dropout::row(call_.terms.seed, b_, h_, query(r));
-    const uint32_t threshold = rows_dropout::threshold(call_.terms.dropout);
+    const DropoutRow row = dropout_row(call_.terms.seed, b_, h_, query(r));
+    const uint32_t threshold = dropout_threshold(call_.terms.dropout);
     const float kept = 1 / (1 - call_.terms.dropout);
-    for (int64_t n = 0; n < count_; ++n) factor[n] = rows_dropout::draw(row, key[n]) >= threshold ? kept : 0;
+    for (int64_t n = 0; n < count_; ++n) factor[n] = dropout_draw(row, key[n]) >= threshold ? kept : 0;
   }
   if (call_.gaussian.centre)
     steps_.gaussian(factor, s_.position.get(), columns_, call_.gaussian.centre[place(r)],
                     call_.gaussian.sigma);
+}
+
+// The k-th largest of x, k <= count; copy is room for count numbers.
+float kth_largest(const float* x, int64_t count, int64_t k, float* copy) {
+  constexpr int64_t kSmall = 64;
+  if (k > kSmall) {
+    std::copy(x, x + count, copy);
+    std::nth_element(copy, copy + k - 1, copy + count, std::greater<>());
+    return copy[k - 1];
+  }
+  // The k largest so far, falling; few numbers of a long row are let in.
+  std::fill(copy, copy + k, kMinusInfinity);
+  for (int64_t n = 0; n < count; ++n) {
+    if (!(x[n] > copy[k - 1])) continue;
+    int64_t place = k - 1;
+    for (; place > 0 && copy[place - 1] < x[n]; --place) copy[place] = copy[place - 1];
+    copy[place] = x[n];
+  }
+  return copy[k - 1];
 }
 
 // Sets all but the k largest to -inf; of equals the lowest keys stay.
@@ -273,11 +311,8 @@ void Tile::keep_largest(float* x) const {
   const int64_t k = call_.selection.k;
   if (k >= count_) return;
   const int32_t* key = s_.key.get();
-  // The k-th largest, found in a copy; then as many of its equals as there is room for.
-  float* copy = s_.soft.get();
-  std::copy(x, x + count_, copy);
-  std::nth_element(copy, copy + k - 1, copy + count_, std::greater<>());
-  const float least = copy[k - 1];
+  const float least = kth_largest(x, count_, k, s_.soft.get());
+  if (least == kMinusInfinity) return;  // fewer are visible
   int64_t room = k, equals = 0;
   for (int64_t n = 0; n < count_; ++n) {
     room -= x[n] > least;
@@ -422,7 +457,7 @@ class TileForward {
 
   void strip(int64_t first, int64_t rows) {
     const int64_t columns = tile_.columns();
-    tile_.score_rows(first, rows, false);
+    tile_.score_rows(first, rows, Tile::Pass::forward);
     for (int64_t r = 0; r < rows; ++r) row(first + r, s_.scores.get() + r * columns);
     if (call_.out.data)
       steps_.combine({.weights = s_.scores.get(),
@@ -480,6 +515,15 @@ void zero_rows(const HeadView<float>& view, int64_t b, int64_t h, int64_t rows, 
   for (int64_t i = 0; i < rows; ++i) std::fill(view.at(b, h, i), view.at(b, h, i) + width, 0.0f);
 }
 
+// Whether the first tile of a group visits all keys.
+bool visits_every_key(const AttentionPlan& plan, int64_t group, int64_t keys) {
+  if (plan.group_tiles[group] == plan.group_tiles[group + 1]) return false;
+  const PlanTile& tile = plan.tiles[plan.group_tiles[group]];
+  int64_t count = 0;
+  for (int32_t s = tile.segment_begin; s < tile.segment_end; ++s) count += plan.segments[s].key_count;
+  return count == keys && tile.row_count > 0;
+}
+
 // Sums that several (batch, key head) chunks share, one copy for each chunk, added up in order at the end.
 struct SharedGradients {
   float *alibi, *sink;  // [group]
@@ -492,7 +536,7 @@ struct SharedGradients {
 class TileBackward {
  public:
   TileBackward(const AttentionRowsBackward& call, const AttentionRowsSteps& steps, int64_t b, int64_t h,
-               const PlanTile& tile, const SharedGradients& shared)
+               const PlanTile& tile, const SharedGradients& shared, bool fresh)
       : call_(call),
         f_(call.forward),
         steps_(steps),
@@ -501,7 +545,8 @@ class TileBackward {
         b_(b),
         h_(h),
         in_group_(h % (f_.shape.heads / f_.shape.kv_heads)),
-        tile_(f_, steps, b, h, tile) {}
+        tile_(f_, steps, b, h, tile),
+        fresh_(fresh) {}
 
   void run() {
     const AttentionShape& shape = f_.shape;
@@ -517,10 +562,10 @@ class TileBackward {
     skip_zeros_ = careful;
     tile_.open(careful);
     s_.d_scores.reserve(kStripRows * columns);
-    if (needs_d_weights_ && rows > kFewRows)
-      steps_.transpose(tile_.keys_of(f_.v), count, shape.dv, s_.values_packed.reserve(shape.dv * columns),
-                       columns);
-    if (f_.score == ScoreFamily::additive) {
+    if (needs_d_weights_ && !tile_.few())
+      steps_.pack_panels(tile_.keys_of(f_.v), count, shape.dv, s_.values_packed.reserve(shape.dv * columns));
+    const bool packed = f_.score == ScoreFamily::additive && !tile_.few();
+    if (packed) {
       const int64_t stride = additive_stride(shape.d);
       s_.dq_packed.reserve(kStripRows * stride);
       std::fill_n(s_.dk_packed.reserve(count * stride), count * stride, 0.0f);
@@ -528,7 +573,7 @@ class TileBackward {
     }
     for (int64_t first = 0; first < rows; first += kStripRows)
       strip(first, std::min(kStripRows, rows - first));
-    if (f_.score == ScoreFamily::additive) finish_additive();
+    if (packed) finish_additive();
   }
 
  private:
@@ -536,11 +581,11 @@ class TileBackward {
     const AttentionShape& shape = f_.shape;
     const int64_t columns = tile_.columns(), count = tile_.count();
     const bool capped = f_.terms.soft_cap > 0;
-    tile_.score_rows(first, rows, capped);
+    tile_.score_rows(first, rows, Tile::Pass::backward);
     float *weights = s_.scores.get(), *d = s_.d_scores.get();
     if (needs_d_weights_) {
       const RowList<const float> d_out = tile_.queries_of(call_.d_out, first);
-      if (tile_.row_count() > kFewRows)
+      if (!tile_.few())
         steps_.dot(d_out, rows, shape.dv, s_.values_packed.get(), columns, d);
       else
         steps_.dot_few(d_out, rows, shape.dv, tile_.keys_of(f_.v), count, d, columns);
@@ -559,12 +604,9 @@ class TileBackward {
                       .out = tile_.keys_of(call_.dv),
                       .out_count = count,
                       .width = shape.dv,
-                      .accumulate = true,
+                      .accumulate = !fresh(first),
                       .skip_zeros = skip_zeros_ || selects_few(f_.selection, count)});
-    if (f_.score == ScoreFamily::dot)
-      dot_strip(first, rows);
-    else
-      additive_strip(first, rows);
+    score_strip(first, rows);
   }
 
   // From logits in x and d_weights in d: the weights as they met v in x, the gradient of the logits in d.
@@ -670,6 +712,21 @@ class TileBackward {
         if (d[n] != 0) d[n] *= slope[n];
   }
 
+  bool fresh(int64_t first_row) const { return fresh_ && first_row == 0; }
+
+  // From the gradient of the raw scores to q, k and the score vector.
+  void score_strip(int64_t first, int64_t rows) {
+    if (f_.score == ScoreFamily::dot) return dot_strip(first, rows);
+    if (!tile_.few()) return additive_strip(first, rows);
+    AdditiveFew few = tile_.additive_few(first, rows);
+    if (!scores_learn_) few.keys = 0;  // dq is cleared, dk was
+    steps_.additive_backward_few(few, s_.kept.get(), s_.d_scores.get(), tile_.columns(),
+                                 {.dq = tile_.queries_of(call_.dq, first),
+                                  .dk = tile_.keys_of(call_.dk),
+                                  .fresh_dk = fresh(first),
+                                  .d_vector = shared_.vector + in_group_ * f_.shape.d});
+  }
+
   void dot_strip(int64_t first, int64_t rows) {
     const int64_t columns = tile_.columns(), count = scores_learn_ ? tile_.count() : 0, d = f_.shape.d;
     if (call_.dq.data)
@@ -690,7 +747,7 @@ class TileBackward {
                       .out = tile_.keys_of(call_.dk),
                       .out_count = count,
                       .width = d,
-                      .accumulate = true,
+                      .accumulate = !fresh(first),
                       .skip_zeros = skip_zeros_});
   }
 
@@ -717,7 +774,10 @@ class TileBackward {
       for (int64_t n = 0; n < tile_.count(); ++n) {
         float* to = dk.at(n);
         const float* from = s_.dk_packed.get() + n * stride;
-        for (int64_t c = 0; c < d; ++c) to[c] += from[c];
+        if (fresh_)
+          std::copy_n(from, d, to);
+        else
+          for (int64_t c = 0; c < d; ++c) to[c] += from[c];
       }
     }
     float* to = shared_.vector + in_group_ * d;
@@ -731,6 +791,7 @@ class TileBackward {
   const SharedGradients& shared_;
   int64_t b_, h_, in_group_;
   Tile tile_;
+  bool fresh_;  // dk and dv hold nothing yet
   bool scores_learn_ = true, needs_d_weights_ = true, skip_zeros_ = false;
 };
 
@@ -828,12 +889,19 @@ void run_backward(const AttentionRowsBackward& call, const AttentionRowsSteps& s
         sums.bias = bias_copy;
         sums.bias.data = bias_sums.data() + task * bias_size;
       }
-      zero_rows(call.dk, b, g, shape.keys, shape.d);
-      zero_rows(call.dv, b, g, shape.keys, shape.dv);
+      // A first tile that visits every key writes dk and dv where others add to them: no clearing pass.
+      bool fresh = visits_every_key(plan, plan_group(plan, b, g * group), shape.keys) &&
+                   f.selection.kind != SelectionKind::argmax;
+      if (!fresh) {
+        zero_rows(call.dk, b, g, shape.keys, shape.d);
+        zero_rows(call.dv, b, g, shape.keys, shape.dv);
+      }
       for (int64_t h = g * group; h < (g + 1) * group; ++h) {
         const int64_t tiles = plan_group(plan, b, h);
-        for (int32_t t = plan.group_tiles[tiles]; t < plan.group_tiles[tiles + 1]; ++t)
-          TileBackward(call, steps, b, h, plan.tiles[t], sums).run();
+        for (int32_t t = plan.group_tiles[tiles]; t < plan.group_tiles[tiles + 1]; ++t) {
+          TileBackward(call, steps, b, h, plan.tiles[t], sums, fresh).run();
+          fresh = false;
+        }
       }
     }
   });

@@ -12,37 +12,71 @@ using V = hn::Vec<Tag>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag()));
 static_assert(kLanes <= 16, "strips are padded to 16 columns");
 
-void transpose(const RowList<const float>& x, int64_t count, int64_t width, float* t, int64_t columns) {
+// 1 / x for x in [1, 1e37], within 3 ulp.
+template <class D>
+HWY_INLINE V reciprocal(D d, V x) {
+#if HWY_ARCH_X86
+  // An estimate of 12 bits and one Newton step keep the divider, slow on every x86, out of the loop.
+  const V estimate = hn::ApproximateReciprocal(x);
+  return hn::Mul(estimate, hn::NegMulAdd(x, estimate, hn::Set(d, 2.0f)));
+#else
+  return hn::Div(hn::Set(d, 1.0f), x);
+#endif
+}
+
+// x = e^(2x) for |x| <= 30, beyond which it stays: within 2e-7, or without kExact within 2e-7 (1 + |x|).
+template <bool kExact, int kCount, class D>
+HWY_INLINE void exp_twice_each(D d, V (&x)[kCount]) {
+  const hn::RebindToSigned<D> di;
+  const V magic = hn::Set(d, 0x1.8p23f), high = hn::Set(d, 0x1.715476p+1f), low = hn::Set(d, 0x1.4ae0cp-25f);
+  V biased[kCount], p[kCount];
+  for (int j = 0; j < kCount; ++j) x[j] = vmath::clamp(d, x[j], -30.0f, 30.0f);
+  for (int j = 0; j < kCount; ++j) biased[j] = hn::MulAdd(x[j], high, magic);
+  for (int j = 0; j < kCount; ++j) p[j] = hn::Sub(biased[j], magic);
+  for (int j = 0; j < kCount; ++j) p[j] = hn::MulSub(x[j], high, p[j]);
+  for (int j = 0; j < kCount; ++j) x[j] = kExact ? hn::MulAdd(x[j], low, p[j]) : p[j];
+  for (int j = 0; j < kCount; ++j)
+    p[j] = hn::MulAdd(x[j], hn::Set(d, 0.00132764493f), hn::Set(d, 0.00967556432f));
+  for (int j = 0; j < kCount; ++j) p[j] = hn::MulAdd(x[j], p[j], hn::Set(d, 0.0555071352f));
+  for (int j = 0; j < kCount; ++j) p[j] = hn::MulAdd(x[j], p[j], hn::Set(d, 0.240221193f));
+  for (int j = 0; j < kCount; ++j) p[j] = hn::MulAdd(x[j], p[j], hn::Set(d, 0.693146967f));
+  for (int j = 0; j < kCount; ++j) p[j] = hn::MulAdd(x[j], p[j], hn::Set(d, 1.00000007f));
+  for (int j = 0; j < kCount; ++j)
+    x[j] = hn::BitCast(d, hn::Add(hn::BitCast(di, p[j]), hn::ShiftLeft<23>(hn::BitCast(di, biased[j]))));
+}
+
+constexpr int64_t kPanel = 16;  // keys that stand together in a panel
+
+void pack_panels(const RowList<const float>& x, int64_t count, int64_t width, float* panels) {
   const hn::FixedTag<float, 4> d4;
   int64_t n = 0;
   for (; n + 4 <= count; n += 4) {
     const float *x0 = x.at(n), *x1 = x.at(n + 1), *x2 = x.at(n + 2), *x3 = x.at(n + 3);
+    float* to = panels + n / kPanel * width * kPanel + n % kPanel;
     int64_t c = 0;
-    for (; c + 4 <= width; c += 4) {
+    for (; c + 4 <= width; c += 4, to += 4 * kPanel) {
       const auto a = hn::LoadU(d4, x0 + c), b = hn::LoadU(d4, x1 + c);
       const auto e = hn::LoadU(d4, x2 + c), f = hn::LoadU(d4, x3 + c);
       const auto ae_low = hn::InterleaveLower(d4, a, e), bf_low = hn::InterleaveLower(d4, b, f);
       const auto ae_high = hn::InterleaveUpper(d4, a, e), bf_high = hn::InterleaveUpper(d4, b, f);
-      hn::StoreU(hn::InterleaveLower(d4, ae_low, bf_low), d4, t + c * columns + n);
-      hn::StoreU(hn::InterleaveUpper(d4, ae_low, bf_low), d4, t + (c + 1) * columns + n);
-      hn::StoreU(hn::InterleaveLower(d4, ae_high, bf_high), d4, t + (c + 2) * columns + n);
-      hn::StoreU(hn::InterleaveUpper(d4, ae_high, bf_high), d4, t + (c + 3) * columns + n);
+      hn::StoreU(hn::InterleaveLower(d4, ae_low, bf_low), d4, to);
+      hn::StoreU(hn::InterleaveUpper(d4, ae_low, bf_low), d4, to + kPanel);
+      hn::StoreU(hn::InterleaveLower(d4, ae_high, bf_high), d4, to + 2 * kPanel);
+      hn::StoreU(hn::InterleaveUpper(d4, ae_high, bf_high), d4, to + 3 * kPanel);
     }
-    for (; c < width; ++c) {
-      float* to = t + c * columns + n;
-      to[0] = x0[c], to[1] = x1[c], to[2] = x2[c], to[3] = x3[c];
-    }
+    for (; c < width; ++c, to += kPanel) to[0] = x0[c], to[1] = x1[c], to[2] = x2[c], to[3] = x3[c];
   }
-  for (; n < count; ++n)
-    for (int64_t c = 0; c < width; ++c) t[c * columns + n] = x.at(n)[c];
-  for (; n < columns; ++n)
-    for (int64_t c = 0; c < width; ++c) t[c * columns + n] = 0;
+  for (; n % kPanel != 0 || n < count; ++n) {
+    float* to = panels + n / kPanel * width * kPanel + n % kPanel;
+    for (int64_t c = 0; c < width; ++c) to[c * kPanel] = n < count ? x.at(n)[c] : 0;
+  }
 }
 
-// Scores of kRows rows against kVectors vectors of keys.
-template <int kRows, int kVectors>
-HWY_INLINE void dot_block(const RowList<const float>& x, int64_t row, int64_t width, const float* t,
+// Scores of kRows rows against one panel.
+template <int kRows>
+HWY_INLINE void dot_block(const RowList<const float>& x, int64_t row, int64_t width, const float* panel,
                           int64_t columns, float* scores) {
+  constexpr int kVectors = kPanel / kLanes;
   const Tag d;
   V sum[kRows][kVectors];
   const float* from[kRows];
@@ -50,9 +84,9 @@ HWY_INLINE void dot_block(const RowList<const float>& x, int64_t row, int64_t wi
     from[r] = x.at(row + r);
     for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
   }
-  for (int64_t c = 0; c < width; ++c, t += columns) {
+  for (int64_t c = 0; c < width; ++c, panel += kPanel) {
     V key[kVectors];
-    for (int v = 0; v < kVectors; ++v) key[v] = hn::LoadU(d, t + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) key[v] = hn::LoadU(d, panel + v * kLanes);
     for (int r = 0; r < kRows; ++r) {
       const V value = hn::Set(d, from[r][c]);
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(value, key[v], sum[r][v]);
@@ -62,20 +96,14 @@ HWY_INLINE void dot_block(const RowList<const float>& x, int64_t row, int64_t wi
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[r][v], d, scores + (row + r) * columns + v * kLanes);
 }
 
-template <int kRows>
-HWY_INLINE void dot_rows(const RowList<const float>& x, int64_t row, int64_t width, const float* t,
-                         int64_t columns, float* scores) {
-  int64_t n = 0;
-  for (; n + 2 * kLanes <= columns; n += 2 * kLanes)
-    dot_block<kRows, 2>(x, row, width, t + n, columns, scores + n);
-  for (; n < columns; n += kLanes) dot_block<kRows, 1>(x, row, width, t + n, columns, scores + n);
-}
-
-void dot(const RowList<const float>& x, int64_t rows, int64_t width, const float* t, int64_t columns,
+void dot(const RowList<const float>& x, int64_t rows, int64_t width, const float* panels, int64_t columns,
          float* scores) {
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) dot_rows<4>(x, r, width, t, columns, scores);
-  for (; r < rows; ++r) dot_rows<1>(x, r, width, t, columns, scores);
+  constexpr int kRows = 8 * kLanes / kPanel;  // 8 sums in flight: two additions a cycle, four cycles each
+  for (int64_t n = 0; n < columns; n += kPanel, panels += width * kPanel) {
+    int64_t r = 0;
+    for (; r + kRows <= rows; r += kRows) dot_block<kRows>(x, r, width, panels, columns, scores + n);
+    for (; r < rows; ++r) dot_block<1>(x, r, width, panels, columns, scores + n);
+  }
 }
 
 void dot_few(const RowList<const float>& x, int64_t rows, int64_t width, const RowList<const float>& y,
@@ -137,7 +165,32 @@ HWY_INLINE void combine_rows(const CombineRows& c, int64_t m) {
   if (column < c.width) combine_block<kOut, 1, true, kSkip>(c, m, column, c.width - column);
 }
 
+// One row in, many rows out: nothing to keep in registers but the row.
+void combine_outer(const CombineRows& c) {
+  const Tag d;
+  const float* in = c.in.at(0);
+  for (int64_t m = 0; m < c.out_count; ++m) {
+    float* out = c.out.at(m);
+    const float value = c.weights[m * c.weight_row];
+    if (value == 0 && c.skip_zeros && c.accumulate) continue;
+    const V weight = hn::Set(d, value);
+    const auto step = [&](V v, V before) HWY_ATTR {
+      return value == 0 && c.skip_zeros ? before : hn::MulAdd(weight, v, before);
+    };
+    int64_t column = 0;
+    for (; column + kLanes <= c.width; column += kLanes) {
+      const V before = c.accumulate ? hn::LoadU(d, out + column) : hn::Zero(d);
+      hn::StoreU(step(hn::LoadU(d, in + column), before), d, out + column);
+    }
+    if (const int64_t left = c.width - column; left > 0) {
+      const V before = c.accumulate ? load_first(d, out + column, left) : hn::Zero(d);
+      store_first(step(load_first(d, in + column, left), before), d, out + column, left);
+    }
+  }
+}
+
 void combine(const CombineRows& c) {
+  if (c.in_count == 1) return combine_outer(c);
   int64_t m = 0;
   if (c.skip_zeros) {
     for (; m < c.out_count; ++m) combine_rows<1, true>(c, m);
@@ -179,7 +232,9 @@ float additive_pack(const RowList<const float>& x, int64_t count, int64_t width,
                   : left > 0     ? load_first(d, row + c, left)
                                  : hn::Zero(d);
       largest = hn::Max(hn::Abs(v), largest);
-      hn::StoreU(exponential ? vmath::exp(d, hn::Add(v, v)) : v, d, packed + c);
+      V value[1] = {v};
+      if (exponential) exp_twice_each<true>(d, value);
+      hn::StoreU(value[0], d, packed + c);
     }
   }
   return hn::GetLane(hn::MaxOfLanes(d, largest));
@@ -257,27 +312,21 @@ HWY_INLINE void additive_backward_exponential(const AdditivePair& pair, int64_t 
   V d_vector = hn::Zero(d);
   for (int64_t n = 0; n < pair.keys; ++n) {
     const V k = hn::LoadU(d, pair.k + n * pair.stride + c);
-    V key_sum = hn::Zero(d);
-    V below[kRows], inverse[kRows];
-    for (int r = 0; r < kRows; ++r) below[r] = hn::MulAdd(q[r], k, one);
-    if constexpr (kRows % 2 == 0) {
-      for (int r = 0; r < kRows; r += 2) {  // two reciprocals with one division
-        const V both = hn::Div(one, hn::Mul(below[r], below[r + 1]));
-        inverse[r] = hn::Mul(both, below[r + 1]);
-        inverse[r + 1] = hn::Mul(both, below[r]);
-      }
-    } else {
-      for (int r = 0; r < kRows; ++r) inverse[r] = hn::Div(one, below[r]);
-    }
+    V gr[kRows], inside[kRows];
     for (int r = 0; r < kRows; ++r) {
-      const V gr = hn::Mul(hn::Set(d, g[r * columns + n]), inverse[r]);
-      const V inside = hn::NegMulAdd(gr, inverse[r], gr);
-      sum[r] = hn::Add(sum[r], inside);
-      key_sum = hn::Add(key_sum, inside);
-      d_vector = hn::Add(d_vector, gr);
+      const V inverse = reciprocal(d, hn::MulAdd(q[r], k, one));
+      gr[r] = hn::Mul(hn::Set(d, g[r * columns + n]), inverse);
+      inside[r] = hn::NegMulAdd(gr[r], inverse, gr[r]);
+      sum[r] = hn::Add(sum[r], inside[r]);
     }
+    // Added up in pairs, so that one addition a key waits for the key before.
+    if constexpr (kRows == 4) {
+      gr[0] = hn::Add(hn::Add(gr[0], gr[1]), hn::Add(gr[2], gr[3]));
+      inside[0] = hn::Add(hn::Add(inside[0], inside[1]), hn::Add(inside[2], inside[3]));
+    }
+    d_vector = hn::Add(d_vector, gr[0]);
     float* to = dk + n * pair.stride + c;
-    hn::StoreU(hn::MulAdd(key_sum, scale, hn::LoadU(d, to)), d, to);
+    hn::StoreU(hn::MulAdd(inside[0], scale, hn::LoadU(d, to)), d, to);
   }
   vector_sum = hn::Add(vector_sum, d_vector);
   for (int r = 0; r < kRows; ++r) hn::StoreU(hn::Mul(sum[r], scale), d, dq + (row + r) * pair.stride + c);
@@ -323,6 +372,121 @@ void additive_backward(const AdditivePair& pair, bool exponential, bool skip_zer
       hn::StoreU(sum, d, dq + r * pair.stride + c);
     }
     hn::StoreU(vector_sum, d, d_vector + c);
+  }
+}
+
+// Scores of one query against kKeys keys. The keys' chains of arithmetic are written side by side, stage by
+// stage, because one chain is longer than the processor looks ahead.
+template <int kKeys, bool kKeep>
+HWY_INLINE void additive_few_keys(const AdditiveFew& few, int64_t r, int64_t n, float vector_sum, float* kept,
+                                  float* scores) {
+  const Tag d;
+  const int64_t stride = additive_stride(few.width);
+  const float *q = few.q.at(r), *k[kKeys];
+  float* keep[kKeys];
+  V sum[kKeys];
+  for (int j = 0; j < kKeys; ++j) {
+    k[j] = few.k.at(n + j);
+    keep[j] = kKeep ? kept + (r * few.keys + n + j) * stride : nullptr;
+    sum[j] = hn::Zero(d);
+  }
+  const auto step = [&](int64_t c, auto load) HWY_ATTR {
+    const V query = load(q + c);
+    V x[kKeys];
+    for (int j = 0; j < kKeys; ++j) x[j] = hn::Add(query, load(k[j] + c));
+    exp_twice_each<false>(d, x);  // where x is large tanh is flat
+    for (int j = 0; j < kKeys; ++j) x[j] = hn::Add(hn::Set(d, 1.0f), x[j]);
+    for (int j = 0; j < kKeys; ++j) x[j] = reciprocal(d, x[j]);
+    if (kKeep)
+      for (int j = 0; j < kKeys; ++j) hn::StoreU(x[j], d, keep[j] + c);
+    const V vector = load(few.vector + c);
+    for (int j = 0; j < kKeys; ++j) sum[j] = hn::MulAdd(vector, x[j], sum[j]);
+  };
+  int64_t c = 0;
+  for (; c + kLanes <= few.width; c += kLanes)
+    step(c, [&](const float* p) HWY_ATTR { return hn::LoadU(d, p); });
+  if (c < few.width) step(c, [&](const float* p) HWY_ATTR { return load_first(d, p, few.width - c); });
+  for (int j = 0; j < kKeys; ++j) scores[n + j] = vector_sum - 2 * hn::GetLane(hn::SumOfLanes(d, sum[j]));
+}
+
+template <bool kKeep>
+HWY_INLINE void additive_few_rows(const AdditiveFew& few, float* kept, float* scores, int64_t columns) {
+  float vector_sum = 0;
+  for (int64_t c = 0; c < few.width; ++c) vector_sum += few.vector[c];
+  for (int64_t r = 0; r < few.rows; ++r) {
+    int64_t n = 0;
+    for (; n + 4 <= few.keys; n += 4)
+      additive_few_keys<4, kKeep>(few, r, n, vector_sum, kept, scores + r * columns);
+    for (; n < few.keys; ++n) additive_few_keys<1, kKeep>(few, r, n, vector_sum, kept, scores + r * columns);
+  }
+}
+
+void additive_scores_few(const AdditiveFew& few, float* kept, float* scores, int64_t columns) {
+  if (kept)
+    additive_few_rows<true>(few, kept, scores, columns);
+  else
+    additive_few_rows<false>(few, kept, scores, columns);
+}
+
+// kVectors vectors of the hidden width (the last of them `tail` lanes when kTail) for query r and all keys.
+template <int kVectors, bool kTail>
+HWY_INLINE void additive_backward_few_block(const AdditiveFew& few, const float* kept, const float* g,
+                                            int64_t r, int64_t c, int64_t tail,
+                                            const AdditiveFewGradients& to) {
+  const Tag d;
+  const auto load = [&](const float* p) HWY_ATTR { return kTail ? load_first(d, p, tail) : hn::LoadU(d, p); };
+  const auto store = [&](V v, float* p) HWY_ATTR {
+    if (kTail)
+      store_first(v, d, p, tail);
+    else
+      hn::StoreU(v, d, p);
+  };
+  const bool fresh = to.fresh_dk && r == 0;
+  const int64_t stride = additive_stride(few.width);
+  V scale[kVectors], sum[kVectors], gr_sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    scale[v] = hn::Mul(hn::Set(d, 4.0f), load(few.vector + c + v * kLanes));
+    sum[v] = gr_sum[v] = hn::Zero(d);
+  }
+  float g_sum = 0;
+  for (int64_t n = 0; n < few.keys; ++n) {
+    float* dk = to.dk.data ? to.dk.at(n) + c : nullptr;
+    if (g[n] == 0) {
+      if (dk && fresh)
+        for (int v = 0; v < kVectors; ++v) store(hn::Zero(d), dk + v * kLanes);
+      continue;
+    }
+    g_sum += g[n];
+    for (int v = 0; v < kVectors; ++v) {
+      const V inverse = hn::LoadU(d, kept + n * stride + c + v * kLanes);
+      const V gr = hn::Mul(hn::Set(d, g[n]), inverse);
+      const V inside = hn::NegMulAdd(gr, inverse, gr);
+      sum[v] = hn::Add(sum[v], inside);
+      gr_sum[v] = hn::Add(gr_sum[v], gr);
+      if (dk) {
+        const V before = fresh ? hn::Zero(d) : load(dk + v * kLanes);
+        store(hn::MulAdd(inside, scale[v], before), dk + v * kLanes);
+      }
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = c + v * kLanes;
+    if (to.dq.data) store(hn::Mul(sum[v], scale[v]), to.dq.at(r) + column);
+    const V gained = hn::NegMulAdd(hn::Set(d, 2.0f), gr_sum[v], hn::Set(d, g_sum));
+    store(hn::Add(load(to.d_vector + column), gained), to.d_vector + column);
+  }
+}
+
+void additive_backward_few(const AdditiveFew& few, const float* kept, const float* g, int64_t columns,
+                           const AdditiveFewGradients& to) {
+  const int64_t plane = few.keys * additive_stride(few.width);
+  for (int64_t r = 0; r < few.rows; ++r, kept += plane, g += columns) {
+    int64_t c = 0;
+    for (; c + 4 * kLanes <= few.width; c += 4 * kLanes)
+      additive_backward_few_block<4, false>(few, kept, g, r, c, 0, to);
+    for (; c + kLanes <= few.width; c += kLanes)
+      additive_backward_few_block<1, false>(few, kept, g, r, c, 0, to);
+    if (c < few.width) additive_backward_few_block<1, true>(few, kept, g, r, c, few.width - c, to);
   }
 }
 
@@ -437,7 +601,7 @@ int64_t argmax(const float* x, const int32_t* key, int64_t n) {
 namespace FOVEA_LEVEL {
 extern const AttentionRowsSteps attention_rows_table;
 const AttentionRowsSteps attention_rows_table{
-    .transpose = transpose,
+    .pack_panels = pack_panels,
     .dot = dot,
     .dot_few = dot_few,
     .combine = combine,
@@ -445,6 +609,8 @@ const AttentionRowsSteps attention_rows_table{
     .additive_pack = additive_pack,
     .additive_scores = additive_scores,
     .additive_backward = additive_backward,
+    .additive_scores_few = additive_scores_few,
+    .additive_backward_few = additive_backward_few,
     .scale = scale,
     .alibi = alibi,
     .gaussian = gaussian,

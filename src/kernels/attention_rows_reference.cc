@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/attention_draws.h"
-#include "kernels/attention_rows_dropout.h"
+#include "kernels/attention_dropout.h"
 #include "kernels/attention_rows_steps.h"
 
 namespace fovea::kernels::scalar {
@@ -74,9 +74,8 @@ double gaussian_factor(const AttentionRowsForward& call, const Row& row, int64_t
 
 double dropout_factor(const ScoreTerms& terms, const Row& row, int64_t j) {
   if (terms.dropout <= 0) return 1;
-  return rows_dropout::keep(terms.seed, row.b, row.h, row.i, j, terms.dropout)
-             ? 1 / (1 - double{terms.dropout})
-             : 0;
+  return attention_keep(terms.seed, row.b, row.h, row.i, j, terms.dropout) ? 1 / (1 - double{terms.dropout})
+                                                                           : 0;
 }
 
 // Fills logits and cap_slope, and drops keys whose logit is -inf.

@@ -71,6 +71,18 @@ struct AdditivePair {
   int64_t rows = 0, keys = 0, stride = 0, width = 0;
 };
 
+struct AdditiveFew {
+  RowList<const float> q{}, k{};
+  const float* vector = nullptr;  // [width]
+  int64_t rows = 0, keys = 0, width = 0;
+};
+
+struct AdditiveFewGradients {
+  RowList<float> dq{}, dk{};
+  bool fresh_dk = false;  // dk holds nothing yet
+  float* d_vector = nullptr;
+};
+
 // Columns past the width are there for two whole vectors; the odd 16 keeps rows out of each other's cache
 // sets.
 constexpr int64_t additive_stride(int64_t width) {
@@ -86,11 +98,12 @@ constexpr int64_t strip_columns(int64_t keys) {
 }
 
 struct AttentionRowsSteps {
-  // t[c * columns + n] = x_n[c]; 0 for n >= count.
-  void (*transpose)(const RowList<const float>& x, int64_t count, int64_t width, float* t, int64_t columns);
-  // scores[r * columns + n] = x_r . y_n, y transposed.
-  void (*dot)(const RowList<const float>& x, int64_t rows, int64_t width, const float* t, int64_t columns,
-              float* scores);
+  // Packs rows for `dot`, transposed in panels of 16: value c of row n at (n / 16 * width + c) * 16 + n % 16;
+  // 0 past the last row.
+  void (*pack_panels)(const RowList<const float>& x, int64_t count, int64_t width, float* panels);
+  // scores[r * columns + n] = x_r . y_n, y in panels.
+  void (*dot)(const RowList<const float>& x, int64_t rows, int64_t width, const float* panels,
+              int64_t columns, float* scores);
   // The same for few rows, y as it stands.
   void (*dot_few)(const RowList<const float>& x, int64_t rows, int64_t width, const RowList<const float>& y,
                   int64_t count, float* scores, int64_t columns);
@@ -105,6 +118,13 @@ struct AttentionRowsSteps {
   // [stride] are added to. With skip_zeros (not with exponential) pairs without gradient are not touched.
   void (*additive_backward)(const AdditivePair& pair, bool exponential, bool skip_zeros, const float* d,
                             int64_t columns, float* dq, float* dk, float* d_vector);
+
+  // The same for few queries, everything as it stands and nothing packed. r = 1 / (1 + e^(2 (q + k))) of
+  // every pair is kept, [rows, keys, stride], when there is a place for it; the backward pass starts from
+  // there. dq is overwritten, dk is when it is fresh and else added to, d_vector is added to.
+  void (*additive_scores_few)(const AdditiveFew& few, float* kept, float* scores, int64_t columns);
+  void (*additive_backward_few)(const AdditiveFew& few, const float* kept, const float* d, int64_t columns,
+                                const AdditiveFewGradients& gradients);
 
   // Along one row of a strip, n a multiple of 16:
   // x = scale x, or cap tanh(scale x / cap) with its derivative by scale x in slope (unless null).
