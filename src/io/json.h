@@ -2,6 +2,7 @@
 // list.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
@@ -101,7 +102,10 @@ void value_from_json(const Json& json, T& value, const std::string& where) {
                                                 static_cast<uint64_t>(std::numeric_limits<T>::max()), where));
   } else if constexpr (std::floating_point<T>) {
     if (!json.is_number()) detail::fail_kind(json, "a number", where);
-    value = json.template get<T>();
+    const double wide = json.template get<double>();
+    if (!(std::abs(wide) <= double{std::numeric_limits<T>::max()}))
+      detail::fail_kind(json, "a smaller number", where);
+    value = static_cast<T>(wide);
   } else {
     static_assert(std::same_as<T, std::string>, "no JSON form for this type of option");
     if (!json.is_string()) detail::fail_kind(json, "a text", where);

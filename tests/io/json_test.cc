@@ -90,6 +90,7 @@ TEST(Fields, WrongKindSaysWhatWasGotAndWanted) {
             R"(config.json: milestones[1]: got '"x"', wanted a whole number)");
   EXPECT_EQ(load_error(R"({"inner": {"rat": 1}})"),
             "config.json: inner: unknown option 'rat', did you mean 'rate'?");
+  EXPECT_THAT(load_error(R"({"inner": {"rate": 1e39}})"), HasSubstr("wanted a smaller number"));
   EXPECT_EQ(load_error("[]"), "config.json: got '[]', wanted an object of named options");
 }
 
