@@ -73,7 +73,15 @@ Var unit_rows(const Var& x) {
     each_row([&](int64_t i) {
       const float *u = unit.data() + i * d, *g = grad.data() + i * d;
       double along = 0;
-      for (int64_t c = 0; c < d; ++c) along += double{u[c]} * g[c];
+      bool touched = false;
+      for (int64_t c = 0; c < d; ++c) {
+        along += double{u[c]} * g[c];
+        touched |= g[c] != 0;
+      }
+      if (!touched) {  // a masked key, whose own NaN must not turn into a gradient
+        std::fill_n(dx.data() + i * d, d, 0.0f);
+        return;
+      }
       for (int64_t c = 0; c < d; ++c)
         dx.data()[i * d + c] = (g[c] - static_cast<float>(along) * u[c]) * inverse.data()[i];
     });
@@ -203,6 +211,7 @@ struct Job {
   std::shared_ptr<const AttentionPlan> plan;
   AttentionRowsForward call;
   bool fused = false;  // the flash kernel does it
+  Tensor diagonals;    // fused relative positions: [H, Nq + Nk - 1], a bias that is constant along diagonals
   Tensor out, lse;
 };
 
@@ -268,8 +277,51 @@ std::shared_ptr<Job> make_job(Problem problem, const AttentionSpec& spec, const 
     call.score_vector = job->score_vector.data();
   }
   job->fused = spec.selection.kind == SelectionKind::soft && call.score == ScoreFamily::dot &&
-               !p.relative.defined() && !p.position.defined();
+               !p.position.defined() && !(p.relative.defined() && p.bias.defined());
+  if (job->fused && p.relative.defined()) {
+    const auto length = static_cast<int64_t>(job->buckets.size());
+    job->diagonals = Tensor({s.heads, length});
+    for (int64_t h = 0; h < s.heads; ++h)
+      for (int64_t t = 0; t < length; ++t)
+        job->diagonals.data()[h * length + t] = job->relative.data()[job->buckets[t] * s.heads + h];
+  }
   return job;
+}
+
+// Element (i, j) of diagonals stands at j - i + Nq - 1.
+template <class T>
+BiasView<T> diagonal_view(const Tensor& diagonals, const kernels::AttentionShape& s) {
+  return {.data = s.queries > 0 && s.keys > 0 ? diagonals.data() + s.queries - 1 : nullptr,
+          .batch = 0,
+          .head = diagonals.size(1),
+          .row = -1,
+          .column = 1};
+}
+
+kernels::AttentionForward fused_call(const Job& job) {
+  kernels::AttentionForward fused{.shape = job.call.shape,
+                                  .terms = job.call.terms,
+                                  .plan = job.call.plan,
+                                  .q = job.call.q,
+                                  .k = job.call.k,
+                                  .v = job.call.v,
+                                  .out = head_view<float>(job.out),
+                                  .lse = job.lse.defined() ? job.lse.data() : nullptr};
+  if (job.diagonals.defined()) fused.terms.bias = diagonal_view<const float>(job.diagonals, job.call.shape);
+  return fused;
+}
+
+// Sums the gradient along each diagonal's bucket, in order.
+void add_relative_gradient(const Job& job, const Tensor& d_diagonals) {
+  const int64_t heads = d_diagonals.size(0), length = d_diagonals.size(1);
+  const Tensor d_table = Tensor::zeros(job.parameters.relative.shape());
+  for (int64_t h = 0; h < heads; ++h) {
+    std::vector<double> sums(static_cast<size_t>(job.call.relative.bucket_count));
+    for (int64_t t = 0; t < length; ++t) sums[job.buckets[t]] += d_diagonals.data()[h * length + t];
+    for (size_t bucket = 0; bucket < sums.size(); ++bucket)
+      d_table.data()[static_cast<int64_t>(bucket) * heads + h] = static_cast<float>(sums[bucket]);
+  }
+  job.parameters.relative.add_grad(d_table);
 }
 
 // What parents' gradients are collected into, and given to them at the end.
@@ -316,14 +368,7 @@ void run_backward(const Job& job, const Tensor& d_out, const Tensor& d_log_proba
   backward.d_sink = sinks.sums(p.sink);
   if (job.fused) {
     kernels::AttentionBackward fused;
-    fused.forward = {.shape = job.call.shape,
-                     .terms = job.call.terms,
-                     .plan = job.call.plan,
-                     .q = job.call.q,
-                     .k = job.call.k,
-                     .v = job.call.v,
-                     .out = head_view<float>(job.out),
-                     .lse = job.lse.data()};
+    fused.forward = fused_call(job);
     fused.d_out = backward.d_out;
     fused.dq = backward.dq;
     fused.dk = backward.dk;
@@ -331,7 +376,13 @@ void run_backward(const Job& job, const Tensor& d_out, const Tensor& d_log_proba
     fused.d_bias = backward.d_bias;
     fused.d_alibi = backward.d_alibi;
     fused.d_sink = backward.d_sink;
+    Tensor d_diagonals;
+    if (job.diagonals.defined() && p.relative.requires_grad()) {
+      d_diagonals = Tensor::zeros(job.diagonals.shape());
+      fused.d_bias = diagonal_view<float>(d_diagonals, job.call.shape);
+    }
     kernels::attention_kernels().backward(fused);
+    if (d_diagonals.defined()) add_relative_gradient(job, d_diagonals);
   } else {
     backward.d_score_vector = sinks.sums(job.problem.score_vector);
     backward.d_relative = sinks.sums(p.relative);
@@ -402,14 +453,7 @@ AttentionResult attend(const Var& q, const Var& k, const Var& v, const Attention
   }
   Tensor log_probability, entropy;
   if (job->fused) {
-    kernels::attention_kernels().forward({.shape = job->call.shape,
-                                          .terms = job->call.terms,
-                                          .plan = job->call.plan,
-                                          .q = job->call.q,
-                                          .k = job->call.k,
-                                          .v = job->call.v,
-                                          .out = job->call.out,
-                                          .lse = job->call.lse});
+    kernels::attention_kernels().forward(fused_call(*job));
   } else {
     if (hard) {
       log_probability = Tensor(rows);

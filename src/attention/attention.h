@@ -17,15 +17,15 @@ namespace fovea {
 // The trained parts that a spec may name. One that the spec needs must be defined, one that it does not need
 // must not; b and slopes are optional.
 struct AttentionParameters {
-  Var W;         // bilinear: [D, Dk], q^T W k. additive: [A, Dk]. concat: [A, Dk + D], key first
-  Var U;         // additive: [A, D]
-  Var b;         // additive, concat: [A]
-  Var v;         // additive, concat: [A]
-  Var bias;      // broadcastable to [B, H, Nq, Nk]
-  Var slopes;    // alibi: [H]; 2^(-8 (h + 1) / H) when undefined
-  Var relative;  // [buckets, H]
-  Var position;  // gaussian: [B, H, Nq]
-  Var sink;      // [H]
+  Var W = {};         // bilinear: [D, Dk], q^T W k. additive: [A, Dk]. concat: [A, Dk + D], key first
+  Var U = {};         // additive: [A, D]
+  Var b = {};         // additive, concat: [A]
+  Var v = {};         // additive, concat: [A]
+  Var bias = {};      // broadcastable to [B, H, Nq, Nk]
+  Var slopes = {};    // alibi: [H]; 2^(-8 (h + 1) / H) when undefined
+  Var relative = {};  // [buckets, H]
+  Var position = {};  // gaussian: [B, H, Nq]
+  Var sink = {};      // [H]
 };
 
 // What a call is asked for besides its output.

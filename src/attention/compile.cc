@@ -741,25 +741,24 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
 }
 
 std::shared_ptr<const AttentionPlan> compiled(const Pattern& pattern, const PlanSizes& sizes) {
-  if (contains<Lengths>(pattern) || contains<QueryLengths>(pattern) || contains<Documents>(pattern) ||
-      contains<Predicate>(pattern))
-    return std::make_shared<const AttentionPlan>(compile(pattern, sizes));
+  if (contains<Predicate>(pattern)) return std::make_shared<const AttentionPlan>(compile(pattern, sizes));
   struct Entry {
-    std::string key;
+    Pattern pattern;
+    PlanSizes sizes;
     std::shared_ptr<const AttentionPlan> plan;
   };
   static std::mutex mutex;
   static std::list<Entry> entries;  // the most recently used first
   constexpr size_t kKept = 32;
-  const std::string key =
-      message(pattern, '@', sizes.queries, ',', sizes.keys, ',', sizes.heads, ',', sizes.tile_rows);
+  PlanSizes key = sizes;
+  if (!contains<Lengths>(pattern) && !contains<QueryLengths>(pattern)) key.batch = 1;
   const std::lock_guard lock(mutex);
   for (auto entry = entries.begin(); entry != entries.end(); ++entry)
-    if (entry->key == key) {
+    if (entry->sizes == key && entry->pattern == pattern) {
       entries.splice(entries.begin(), entries, entry);
-      return entries.front().plan;
+      return entry->plan;
     }
-  entries.push_front({key, std::make_shared<const AttentionPlan>(compile(pattern, sizes))});
+  entries.push_front({pattern, key, std::make_shared<const AttentionPlan>(compile(pattern, sizes))});
   if (entries.size() > kKept) entries.pop_back();
   return entries.front().plan;
 }

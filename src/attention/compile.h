@@ -20,14 +20,15 @@ struct PlanSizes {
   int64_t queries = 0, keys = 0;
   int64_t batch = 1, heads = 1;
   int64_t tile_rows = 0;  // rows of a tile at most; 0 chooses by how many keys a row may see
+  friend bool operator==(const PlanSizes&, const PlanSizes&) = default;
 };
 
 // Throws Error when the pattern does not fit the sizes: lengths of another batch, documents of another total,
 // heads(...) that do not divide the heads, a layout of too few blocks.
 kernels::AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes);
 
-// The same plan, kept for the next call with equal pattern and sizes. Patterns that carry data of one batch
-// (lengths, documents) and predicates are compiled afresh.
+// The same plan, kept for the next call with equal pattern and sizes: the layers of a model ask for the same
+// one. The last few are kept; predicates, equal only by name, are compiled afresh.
 std::shared_ptr<const kernels::AttentionPlan> compiled(const Pattern& pattern, const PlanSizes& sizes);
 
 // Pairs (query, key) that the plan visits, over the whole batch and all heads: the useful work.

@@ -206,7 +206,9 @@ std::vector<size_t> descending(const Array& x) {
   return order;
 }
 
-Array sparsemax(const Array& x) {
+Array sparsemax(Array x) {
+  const double top = x[largest(x)];  // a shift changes nothing, and huge scores keep their differences
+  for (double& value : x) value -= top;
   // The largest support for which all members stay above the threshold that makes them sum to 1.
   double sum = 0, threshold = 0;
   int64_t size = 0;

@@ -22,7 +22,8 @@ struct HeadView {
 };
 
 // Additive bias or its gradient: element (b, h, i, j) stands at data[b * batch + h * head + i * row + j *
-// column]; a stride of 0 broadcasts (and, in a gradient, sums).
+// column]; a stride of 0 broadcasts (and, in a gradient, sums). Rows may overlap: row -1, column 1 are
+// diagonals.
 template <class T>
 struct BiasView {
   T* data = nullptr;

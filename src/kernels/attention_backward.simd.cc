@@ -381,6 +381,14 @@ bool plan_masks(const AttentionPlan& plan) {
   return false;
 }
 
+// Whether two queries add to one place of d_bias: broadcast rows, or diagonals as relative positions have
+// them.
+bool rows_overlap(const BiasView<float>& bias, const AttentionShape& shape) {
+  const int64_t row = bias.row < 0 ? -bias.row : bias.row,
+                column = bias.column < 0 ? -bias.column : bias.column;
+  return row == 0 || (row * (shape.queries - 1) >= column && column * (shape.keys - 1) >= row);
+}
+
 // How the work is cut: heads that add to the same d_bias stand in one share and run in turn; the tiles of a
 // head are dealt out to `cuts`.
 struct Cuts {
@@ -395,7 +403,7 @@ struct Cuts {
     shares = (share_batch ? 1 : shape.batch) * (share_heads ? 1 : shape.kv_heads);
     const bool one_group = plan.batch_groups == 1 && plan.head_groups == 1;
     const bool rows_meet =
-        g.d_bias.data && (g.d_bias.row == 0 || ((share_batch || share_heads) && !one_group));
+        g.d_bias.data && (rows_overlap(g.d_bias, shape) || ((share_batch || share_heads) && !one_group));
     int64_t tiles = 0;
     for (size_t n = 0; n + 1 < plan.group_tiles.size(); ++n)
       tiles = larger(tiles, plan.group_tiles[n + 1] - plan.group_tiles[n]);
