@@ -255,6 +255,8 @@ TEST(Compile, LargeStructuredPatternsStayLinear) {
 TEST(Compile, EqualPatternsShareOnePlan) {
   const PlanSizes sizes{.queries = 64, .keys = 64};
   EXPECT_EQ(compiled(causal() & window(9, 0), sizes), compiled(parse_pattern("causal & window(9,0)"), sizes));
+  EXPECT_EQ(compiled(documents({60, 4}), sizes), compiled(documents({60, 4}), sizes));
+  EXPECT_NE(compiled(documents({60, 4}), sizes), compiled(documents({59, 5}), sizes));
   EXPECT_NE(compiled(causal(), sizes), compiled(causal(), {.queries = 64, .keys = 65}));
 }
 
