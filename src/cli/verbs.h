@@ -17,6 +17,7 @@ void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
 
 // The verbs under `fovea bench`.
+void add_bench_attention(CLI::App& bench);
 void add_bench_ops(CLI::App& bench);
 void add_bench_peak(CLI::App& bench);
 
