@@ -12,6 +12,7 @@ class Case:
     torch: Callable[[], dict]  # variant name -> builder of a step (bench/torch_cases.py)
     wanted: str = "1"  # the least ratio aimed at
     group: str = "ops"
+    bytes: float = 0  # read and written at least, where Fovea does not say
 
 
 def op(name, title, wanted):
@@ -22,6 +23,36 @@ def op(name, title, wanted):
 
     return Case(name, title, ["bench", "ops", "--filter", name, "--no-limits"], variants, wanted)
 
+
+def attention(name, title, wanted, spec, n, d=64, batch=1, heads=8, kv_heads=None, nk=None, backward=False, **peer):
+    """Fovea's fused attention against SDPA (and FlexAttention or eager) with the same meaning."""
+
+    def variants():
+        import torch_cases
+
+        return torch_cases.attention(batch, heads, n, d, kv_heads=kv_heads, nk=nk, backward=backward, **peer)
+
+    arguments = ["bench", "attention", "--batch", batch, "--heads", heads, "--n", n, "--d", d, "--spec", spec]
+    arguments += ["--kv-heads", kv_heads] if kv_heads else []
+    arguments += ["--nk", nk] if nk else []
+    arguments += ["--direction", "both" if backward else "forward"]
+    least = 4 * 2 * d * batch * (heads * n + (kv_heads or heads) * (nk or n)) * (3 if backward else 1)
+    return Case(f"attention_{name}", title, [str(a) for a in arguments], variants, wanted, "attention", least)
+
+
+def additive(name, title, wanted, nq, backward):
+    def variants():
+        import torch_cases
+
+        return torch_cases.additive(64, nq, 32, 256, backward)
+
+    arguments = ["bench", "attention", "--batch", "64", "--heads", "1", "--n", str(nq), "--nk", "32", "--d", "256",
+                 "--spec", "additive / full / soft", "--direction", "both" if backward else "forward"]
+    return Case(f"attention_{name}", title, arguments, variants, wanted, "attention")
+
+
+FULL, CAUSAL = "scaled_dot / full / soft", "scaled_dot / causal / soft"
+WINDOW = "scaled_dot / window(256,256) / soft"
 
 CASES = [
     op("linear", "linear 4096×512→2048", "1"),
@@ -35,6 +66,29 @@ CASES = [
     op("lstm_ragged", "bidirectional LSTM, lengths 10…200, batch 64, 128→128", "1.8"),
     op("embedding", "embedding 10 000×512, 4096 ids", "1.4"),
     op("adam_step", "Adam step, 10 M parameters in 60 tensors", "1"),
+    *(attention(f"full_d{d}_n{n}", f"full forward, D={d}, N={n}", "≥ 0.80 of peak" if d == 64 else "≥ 0.83 of peak", FULL, n, d)
+      for d in (64, 128) for n in (512, 2048, 8192)),
+    attention("causal_n1024", "causal forward, D=64, N=1024", "1.5, ≥ 0.75 of peak", CAUSAL, 1024, causal=True, flex=True),
+    attention("causal_n2048", "causal forward, D=64, N=2048", "1.5, ≥ 0.75 of peak", CAUSAL, 2048, causal=True, flex=True),
+    attention("both_full_n2048", "full forward + backward, D=64, N=2048", "≥ 0.75 of peak", FULL, 2048, backward=True),
+    attention("both_causal_n2048", "causal forward + backward, D=64, N=2048", "≥ 0.70 of peak", CAUSAL, 2048, causal=True,
+              backward=True),
+    attention("window_n4096", "window(256,256) forward, N=4096", "", WINDOW, 4096, window=256, flex=True),
+    attention("window_n16384", "window(256,256) forward, N=16 384", "20", WINDOW, 16384, window=256, flex=True),
+    attention("dropout", "dropout 0.1, forward + backward, N=1024", "≤ 1.25× plain", "scaled_dot / full / soft(0.1)", 1024,
+              backward=True, dropout=0.1),
+    attention("bias", "trained bias, forward + backward, N=1024", "≤ 1.25× plain", "scaled_dot + bias / full / soft", 1024,
+              backward=True, bias=True),
+    attention("alibi", "ALiBi, forward + backward, N=1024", "≤ 1.25× plain", "scaled_dot + alibi / full / soft", 1024,
+              backward=True, alibi=True),
+    attention("plain", "plain, forward + backward, N=1024", "", FULL, 1024, backward=True),
+    additive("additive", "additive, B=64, 32×32, 256 hidden, forward", "10", 32, False),
+    additive("additive_both", "additive, B=64, 32×32, 256 hidden, forward + backward", "10", 32, True),
+    additive("additive_step", "additive, one decoder step", "10", 1, False),
+    attention("decode", "decode: 1 query, 4096 keys, 32 heads on 8, D=128", "≥ 0.85 of memory", FULL, 1, 128, heads=32,
+              kv_heads=8, nk=4096),
+    attention("small_n32", "small: N=32, batch·heads 512, D=64", "≥ 0.60 of peak", FULL, 32, batch=64),
+    attention("small_n64", "small: N=64, batch·heads 512, D=64", "≥ 0.60 of peak", FULL, 64, batch=64),
 ]
 
 

@@ -78,10 +78,11 @@ def best_variant(row):
     return min(timed.items(), key=lambda item: item[1]["seconds"]) if timed else (None, None)
 
 
-def limit_of(fovea, peak):
+def limit_of(case, fovea, peak):
     """Least seconds the machine allows, and what sets them."""
-    compute = fovea.get("flops", 0) / (peak["peak_gflops"] * 1e9)
-    memory = fovea.get("bytes", 0) / (max(peak["read_gbps"], peak["copy_gbps"], peak["triad_gbps"]) * 1e9)
+    flops = fovea.get("flops") or fovea.get("gflops", 0) * 1e9 * fovea["seconds"]
+    compute = flops / (peak["peak_gflops"] * 1e9)
+    memory = fovea.get("bytes", case.bytes) / (max(peak["read_gbps"], peak["copy_gbps"], peak["triad_gbps"]) * 1e9)
     return (compute, "FMA") if compute >= memory else (memory, "memory")
 
 
@@ -108,8 +109,9 @@ def table(results, threads, group):
         if "error" in fovea:
             lines.append(f"| {case.title} | {fovea['error']} | | | | | |")
             continue
-        least, kind = limit_of(fovea, peak)
-        fraction = fovea["fraction"] if "fraction" in fovea else least / fovea["seconds"]
+        least, kind = limit_of(case, fovea, peak)
+        # Attention brings its own fraction, of the peak measured beside it.
+        fraction = fovea["fraction"] if "fraction" in fovea and kind == "FMA" else least / fovea["seconds"]
         ratio = f"{torch['seconds'] / fovea['seconds']:.2f}×" if torch else "-"
         theirs = f"{milliseconds(torch['seconds'])} ({name})" if torch else "-"
         lines.append(
