@@ -30,8 +30,7 @@ void expect_close(const Tensor& got, const Tensor& wanted, const std::string& wh
 
 class Golden {
  public:
-  explicit Golden(const std::string& name)
-      : file_(std::string(FOVEA_GOLDEN) + "/" + name + ".safetensors") {}
+  explicit Golden(const std::string& name) : file_(std::string(FOVEA_GOLDEN) + "/" + name + ".safetensors") {}
   void load(const Module& module, const std::string& prefix = "") const {
     load_parameters(module, [&](std::string_view name) {
       const std::string full = "weight." + prefix + std::string(name);
