@@ -101,7 +101,7 @@ void pack_parallel(const PackSource& source, float* packed, Level level) {
 
 // Floats that outlive the parallel loops of one call; kept for the next one.
 struct Workspace {
-  std::vector<float> packed, before, product, states;
+  std::vector<float> packed, product;
 };
 Workspace& workspace(size_t direction) {
   thread_local Workspace spaces[2];
@@ -112,18 +112,26 @@ float* at_least(std::vector<float>& memory, int64_t count) {
   return memory.data();
 }
 
-// y = x W^T, x: [rows, in], W: [out, in].
-void project(const float* x, const float* w, int64_t rows, int64_t in, int64_t out, float* y) {
+// y = x W^T, x: [rows, in], W: [out, in], y: [rows, y_stride].
+void project(const float* x, const float* w, const Gemm& size, float* y, int64_t y_stride) {
   gemm({.transpose_b = true,
-        .m = rows,
-        .n = out,
-        .k = in,
+        .m = size.m,
+        .n = size.n,
+        .k = size.k,
         .a = x,
-        .lda = in,
+        .lda = size.k,
         .b = w,
-        .ldb = in,
+        .ldb = size.k,
         .c = y,
-        .ldc = out});
+        .ldc = y_stride});
+}
+
+// The input's products stand where the activations will be kept, and in `work` where nothing is kept.
+float* products_of(const RecurrentForward& f) {
+  return f.gates != nullptr ? f.gates : f.work;
+}
+int64_t products_stride(const RecurrentForward& f) {
+  return (f.gates != nullptr ? 4 : recurrent_gates(f.size.cell)) * f.size.hidden;
 }
 
 // The state before each token: [tokens, H].
@@ -188,7 +196,7 @@ void gradient_product(const RecurrentForward& f, int64_t tokens, GateColumns col
         .ldc = out});
 }
 
-void finish_backward(const RecurrentBackward& back, const Schedule& s, std::vector<float>& memory) {
+void finish_backward(const RecurrentBackward& back, const Schedule& s) {
   const RecurrentForward& f = back.forward;
   const int64_t hidden = f.size.hidden, input = f.size.input, outputs = recurrent_gates(f.size.cell) * hidden;
   const bool lstm = f.size.cell == RecurrentCell::lstm;
@@ -198,14 +206,10 @@ void finish_backward(const RecurrentBackward& back, const Schedule& s, std::vect
   // The GRU's third gate meets weight_hh through r: its gradient there stands in a column block of its own.
   const int64_t together = lstm ? outputs : 2 * hidden;
   if (back.d_hidden != nullptr || back.d_hidden_bias != nullptr) {
-    float* states = nullptr;
-    if (back.d_hidden != nullptr) {
-      states = at_least(memory, s.tokens * hidden);
-      gather_states(f, s, states);
-    }
-    weight_gradients(f, s.tokens, {0, together}, states, hidden, back.d_hidden, back.d_hidden_bias);
+    if (back.d_hidden != nullptr) gather_states(f, s, back.work);
+    weight_gradients(f, s.tokens, {0, together}, back.work, hidden, back.d_hidden, back.d_hidden_bias);
     if (!lstm)
-      weight_gradients(f, s.tokens, {3 * hidden, hidden}, states, hidden,
+      weight_gradients(f, s.tokens, {3 * hidden, hidden}, back.work, hidden,
                        back.d_hidden == nullptr ? nullptr : back.d_hidden + 2 * hidden * hidden,
                        back.d_hidden_bias == nullptr ? nullptr : back.d_hidden_bias + 2 * hidden);
   }
@@ -230,13 +234,14 @@ void recurrent_forward(std::span<const RecurrentForward> directions, Level level
     const Schedule& s = schedules.emplace_back(f.size, f.reverse);
     biases.push_back(joint_bias(f));
     Workspace& space = workspace(i);
-    project(f.x, f.weights.input, s.tokens, f.size.input, gates * hidden,
-            at_least(space.before, s.tokens * gates * hidden));
+    project(f.x, f.weights.input, {.m = s.tokens, .n = gates * hidden, .k = f.size.input}, products_of(f),
+            products_stride(f));
     if (s.single_steps) {
       const int64_t sequences = static_cast<int64_t>(f.size.lengths.size());
       float* const product = at_least(space.product, sequences * gates * hidden);
       if (f.h_first != nullptr) {
-        project(f.h_first, f.weights.hidden, sequences, hidden, gates * hidden, product);
+        project(f.h_first, f.weights.hidden, {.m = sequences, .n = gates * hidden, .k = hidden}, product,
+                gates * hidden);
       } else {
         std::fill_n(product, sequences * gates * hidden, 0.0f);
       }
@@ -261,7 +266,8 @@ void recurrent_forward(std::span<const RecurrentForward> directions, Level level
     block.packed = spaces[direction].packed.data();
     if (schedules[direction].single_steps) block.product = spaces[direction].product.data();
     block.bias = biases[direction].data();
-    block.before = spaces[direction].before.data();
+    block.before = products_of(f);
+    block.before_stride = products_stride(f);
     block.forward = &f;
     block.scratch = scratch_floats(0, kernels.scratch_size(block.cell, block.rows, block.hidden));
     kernels.forward(block);
@@ -293,8 +299,7 @@ void recurrent_backward(std::span<const RecurrentBackward> directions, Level lev
     block.scratch = scratch_floats(0, kernels.scratch_size(block.cell, block.rows, block.hidden));
     kernels.backward(block);
   });
-  for (size_t i = 0; i < directions.size(); ++i)
-    finish_backward(directions[i], schedules[i], workspace(i).states);
+  for (size_t i = 0; i < directions.size(); ++i) finish_backward(directions[i], schedules[i]);
 }
 
 }  // namespace fovea::kernels

@@ -49,6 +49,7 @@ struct RecurrentForward {
   // h_n = W_hn h + b_hn.
   float* gates = nullptr;
   float* cells = nullptr;  // [tokens, H], LSTM only; null exactly when gates is
+  float* work = nullptr;   // [tokens, G H]: where gates is null, room for the input's products
 };
 
 // Gradients are overwritten, except d_x where `add_x` says that another direction has written it. Null ones
@@ -66,6 +67,7 @@ struct RecurrentBackward {
   float* d_hidden = nullptr;
   float* d_input_bias = nullptr;
   float* d_hidden_bias = nullptr;
+  float* work = nullptr;  // [tokens, H], needed for d_hidden
 };
 
 // The directions of one layer (one or two), run side by side.
@@ -88,7 +90,8 @@ struct RecurrentBlock {
   const float* product = nullptr;
   bool want_first = true;         // backward: the gradient of the first state is wanted
   const float* bias = nullptr;    // [4 H]: of the gates; the GRU's last H belong to h_n
-  const float* before = nullptr;  // forward: [tokens, G H] the input's products
+  const float* before = nullptr;  // forward: [tokens, before_stride] the input's products
+  int64_t before_stride = 0;
   const RecurrentForward* forward = nullptr;
   const RecurrentBackward* backward = nullptr;
   float* scratch = nullptr;

@@ -154,7 +154,7 @@ void forward(const RecurrentBlock& b) {
                           .ldc = tile_stride});
       for (int64_t r = 0; r < active; ++r) {
         const int64_t token = b.first[r] + t * b.step;
-        ForwardRow row{.before = b.before + token * gates * hidden,
+        ForwardRow row{.before = b.before + token * b.before_stride,
                        .product = tile + r * tile_stride,
                        .product_stride = kUnits,
                        .h = h + r * stride,

@@ -36,7 +36,7 @@ std::vector<float> product_of(const RecurrentBlock& b, int64_t row, const std::v
 
 void forward(const RecurrentBlock& b) {
   const RecurrentForward& f = *b.forward;
-  const int64_t H = b.hidden, outputs = recurrent_gates(b.cell) * H;
+  const int64_t H = b.hidden;
   for (int64_t row = 0; row < b.rows; ++row) {
     std::vector<float> h = state_of(f.h_first, b.sequence[row], H),
                        c = state_of(f.c_first, b.sequence[row], H);
@@ -45,7 +45,7 @@ void forward(const RecurrentBlock& b) {
       const std::vector<float> product = product_of(b, row, h);
       for (int64_t u = 0; u < H; ++u) {
         const auto input = [&](int64_t g) {
-          return b.before[token * outputs + g * H + u] + b.bias[g * H + u];
+          return b.before[token * b.before_stride + g * H + u] + b.bias[g * H + u];
         };
         const auto gate = [&](int64_t g) { return input(g) + product[g * H + u]; };
         float kept[4];

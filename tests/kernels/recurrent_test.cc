@@ -61,6 +61,7 @@ struct Trial {
     c_last.resize(sequences * H);
     gates.resize(tokens * 4 * H);
     cells.resize(tokens * H);
+    work.resize(tokens * 4 * H);
     d_x.resize(tokens * x.input);
     d_h_first.resize(sequences * H);
     d_c_first.resize(sequences * H);
@@ -95,7 +96,8 @@ struct Trial {
                                      .d_input = d_w_input.data(),
                                      .d_hidden = d_w_hidden.data(),
                                      .d_input_bias = d_b_input.data(),
-                                     .d_hidden_bias = d_b_hidden.data()};
+                                     .d_hidden_bias = d_b_hidden.data(),
+                                     .work = work.data()};
     recurrent_backward({&backward, 1}, level);
   }
   std::vector<const std::vector<float>*> results() const {
@@ -106,7 +108,7 @@ struct Trial {
   Case size;
   int64_t sequences, tokens, out_stride;
   std::vector<float> w_input, w_hidden, b_input, b_hidden, input, h_first, c_first, d_out, d_h_last, d_c_last;
-  std::vector<float> out, h_last, c_last, gates, cells;
+  std::vector<float> out, h_last, c_last, gates, cells, work;
   std::vector<float> d_x, d_h_first, d_c_first, d_w_input, d_w_hidden, d_b_input, d_b_hidden;
   RecurrentForward forward;
 };
@@ -171,6 +173,7 @@ TEST(Recurrent, WithoutGradientsTheOutputIsTheSameBytes) {
     run.forward.out = out.data();
     run.forward.h_last = h_last.data();
     run.forward.gates = run.forward.cells = nullptr;
+    run.forward.work = run.work.data();
     recurrent_forward({&run.forward, 1});
     ASSERT_EQ(out, run.out);
     ASSERT_EQ(h_last, run.h_last);

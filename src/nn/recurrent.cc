@@ -1,0 +1,113 @@
+#include "nn/recurrent.h"
+
+#include <cmath>
+#include <string>
+
+#include "autograd/ops.h"
+#include "nn/init.h"
+
+namespace fovea::nn {
+namespace {
+
+struct Parameter {
+  const char* name;
+  Var RecurrentParameters::*member;
+  Shape shape;
+};
+
+// In PyTorch's order of registration.
+std::vector<Parameter> parameter_list(RecurrentCell cell, int64_t input, int64_t hidden, bool with_bias) {
+  const int64_t outputs = kernels::recurrent_gates(cell) * hidden;
+  std::vector<Parameter> list{{"weight_ih", &RecurrentParameters::weight_ih, {outputs, input}},
+                              {"weight_hh", &RecurrentParameters::weight_hh, {outputs, hidden}}};
+  if (with_bias) {
+    list.push_back({"bias_ih", &RecurrentParameters::bias_ih, {outputs}});
+    list.push_back({"bias_hh", &RecurrentParameters::bias_hh, {outputs}});
+  }
+  return list;
+}
+
+float bound_of(int64_t hidden) {
+  return hidden > 0 ? 1 / std::sqrt(static_cast<float>(hidden)) : 0;
+}
+
+// The states of one layer: [directions, sequences, H] of [layers directions, sequences, H].
+Var states_of(const Var& states, int64_t layer, int64_t directions) {
+  return states.defined() ? slice(states, 0, layer * directions, directions) : states;
+}
+
+Var join(const std::vector<Var>& parts) {
+  return parts.size() == 1 ? parts[0] : concat(parts, 0);
+}
+
+}  // namespace
+
+Recurrent::Recurrent(RecurrentCell cell, const RecurrentOptions& options, Rng& rng)
+    : cell_(cell), options_(options) {
+  require(options.layers >= 1, "recurrent layer: got ", options.layers, " layers, wanted at least 1");
+  require(options.hidden >= 1 && options.input >= 0, "recurrent layer: got input ", options.input,
+          " and hidden ", options.hidden, ", wanted sizes of at least 0 and 1");
+  require(options.dropout >= 0 && options.dropout < 1, "recurrent layer: got a dropout of ", options.dropout,
+          ", wanted 0 or more and below 1");
+  const float bound = bound_of(options.hidden);
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
+    const int64_t input = layer == 0 ? options.input : options.hidden * directions();
+    for (int64_t direction = 0; direction < directions(); ++direction) {
+      RecurrentParameters& p = parameters_.emplace_back();
+      for (const Parameter& each : parameter_list(cell, input, options.hidden, options.bias)) {
+        const std::string name = message(each.name, "_l", layer, direction == 1 ? "_reverse" : "");
+        p.*each.member = add_parameter(name, uniform(each.shape, -bound, bound, rng));
+      }
+    }
+  }
+}
+
+RecurrentResult Recurrent::operator()(const Var& x, std::span<const int64_t> lengths, Context& context,
+                                      const RecurrentStates& first) const {
+  const auto check = [&](const Var& states, const char* name) {
+    const Shape wanted{options_.layers * directions(), static_cast<int64_t>(lengths.size()), options_.hidden};
+    require(!states.defined() || states.shape() == wanted, "recurrent layer: got first states ", name,
+            " of shape ", states.defined() ? states.shape() : Shape{}, ", wanted ", wanted);
+  };
+  check(first.h, "h");
+  check(first.c, "c");
+  Var values = x;
+  std::vector<Var> h, c;
+  for (int64_t layer = 0; layer < options_.layers; ++layer) {
+    const float rate = layer == 0 ? 0 : context.rate(options_.dropout);
+    if (rate > 0) values = dropout(values, rate, context.next_seed());
+    const std::span<const RecurrentParameters> parameters(&parameters_[layer * directions()],
+                                                          static_cast<size_t>(directions()));
+    const RecurrentOutput y =
+        recurrent_layer(cell_, values, lengths, parameters, states_of(first.h, layer, directions()),
+                        states_of(first.c, layer, directions()));
+    values = y.out;
+    h.push_back(y.h);
+    c.push_back(y.c);
+  }
+  return {values, {join(h), cell_ == RecurrentCell::lstm ? join(c) : Var()}};
+}
+
+RecurrentResult Recurrent::operator()(const Var& x, Context& context, const RecurrentStates& first) const {
+  require(x.rank() == 3, "recurrent layer: got input of shape ", x.shape(),
+          ", wanted [batch, steps, input], or packed tokens with lengths");
+  const int64_t batch = x.size(0), steps = x.size(1);
+  const std::vector<int64_t> lengths(static_cast<size_t>(batch), steps);
+  RecurrentResult y = (*this)(reshape(x, Shape{batch * steps, x.size(2)}), lengths, context, first);
+  y.out = reshape(y.out, Shape{batch, steps, y.out.size(1)});
+  return y;
+}
+
+LSTMCell::LSTMCell(int64_t input, int64_t hidden, Rng& rng, bool with_bias) {
+  for (const Parameter& each : parameter_list(RecurrentCell::lstm, input, hidden, with_bias))
+    weights.*each.member =
+        add_parameter(each.name, uniform(each.shape, -bound_of(hidden), bound_of(hidden), rng));
+}
+
+GRUCell::GRUCell(int64_t input, int64_t hidden, Rng& rng, bool with_bias) {
+  for (const Parameter& each : parameter_list(RecurrentCell::gru, input, hidden, with_bias))
+    weights.*each.member =
+        add_parameter(each.name, uniform(each.shape, -bound_of(hidden), bound_of(hidden), rng));
+}
+
+}  // namespace fovea::nn

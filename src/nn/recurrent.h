@@ -1,0 +1,79 @@
+// LSTM and GRU layers, stacked and in both directions; parameter names, layout and defaults follow PyTorch.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "autograd/ops_recurrent.h"
+#include "nn/module.h"
+
+namespace fovea::nn {
+
+struct RecurrentOptions {
+  int64_t input = 0, hidden = 0;
+  int64_t layers = 1;
+  bool bidirectional = false;
+  bool bias = true;
+  float dropout = 0;  // between layers, while training
+};
+
+// First or last states of all layers: [layers directions, sequences, H], as PyTorch orders them: layer 0
+// ahead, layer 0 back, layer 1 ahead, ...
+struct RecurrentStates {
+  Var h, c;  // c: LSTM only; undefined first states are zeros
+};
+
+struct RecurrentResult {
+  Var out;  // [tokens, H directions]
+  RecurrentStates last;
+};
+
+// A stack of recurrent layers. Parameters of layer k: weight_ih_lk [G H, in], weight_hh_lk [G H, H],
+// bias_ih_lk and bias_hh_lk [G H], and the same with _reverse for the way back.
+class Recurrent : public Module {
+ public:
+  // x: [tokens, input], sequence after sequence; lengths add up to tokens.
+  RecurrentResult operator()(const Var& x, std::span<const int64_t> lengths, Context& context,
+                             const RecurrentStates& first = {}) const;
+  // A batch of equal lengths. x: [B, T, input]; out: [B, T, H directions].
+  RecurrentResult operator()(const Var& x, Context& context, const RecurrentStates& first = {}) const;
+
+  int64_t directions() const { return options_.bidirectional ? 2 : 1; }
+  const RecurrentOptions& options() const { return options_; }
+
+ protected:
+  Recurrent(RecurrentCell cell, const RecurrentOptions& options, Rng& rng);
+
+ private:
+  RecurrentCell cell_;
+  RecurrentOptions options_;
+  std::vector<RecurrentParameters> parameters_;  // [layers directions]
+};
+
+class LSTM : public Recurrent {
+ public:
+  LSTM(const RecurrentOptions& options, Rng& rng) : Recurrent(RecurrentCell::lstm, options, rng) {}
+};
+
+class GRU : public Recurrent {
+ public:
+  GRU(const RecurrentOptions& options, Rng& rng) : Recurrent(RecurrentCell::gru, options, rng) {}
+};
+
+// One step of a decoder. Parameters: weight_ih, weight_hh, bias_ih, bias_hh.
+class LSTMCell : public Module {
+ public:
+  LSTMCell(int64_t input, int64_t hidden, Rng& rng, bool with_bias = true);
+  // x: [B, input]; h and c: [B, H], undefined for zeros.
+  LstmState operator()(const Var& x, const LstmState& state) const { return lstm_cell(x, state, weights); }
+  RecurrentParameters weights;
+};
+
+class GRUCell : public Module {
+ public:
+  GRUCell(int64_t input, int64_t hidden, Rng& rng, bool with_bias = true);
+  Var operator()(const Var& x, const Var& h) const { return gru_cell(x, h, weights); }
+  RecurrentParameters weights;
+};
+
+}  // namespace fovea::nn
