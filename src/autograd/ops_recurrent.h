@@ -16,9 +16,9 @@ using kernels::RecurrentCell;
 
 // One direction of one layer; G is 4 (LSTM: i f g o) or 3 (GRU: r z n).
 struct RecurrentParameters {
-  Var weight_ih;         // [G H, I]
-  Var weight_hh;         // [G H, H]
-  Var bias_ih, bias_hh;  // [G H] or undefined
+  Var weight_ih;             // [G H, I]
+  Var weight_hh;             // [G H, H]
+  Var bias_ih{}, bias_hh{};  // [G H] or undefined
 };
 
 struct RecurrentOutput {

@@ -26,23 +26,39 @@ int64_t scratch_size(RecurrentCell cell, int64_t rows, int64_t hidden) {
   return rows * (forward > backward ? forward : backward);
 }
 
-// Up to one vector of an array's elements; the last one of a row may be short.
-struct Part {
-  int64_t count;
-  HWY_INLINE Vector load(const float* p) const {
-    const Tag d;
-    return HWY_LIKELY(count == panels::kLanes) ? hn::LoadU(d, p) : load_first(d, p, count);
-  }
-  HWY_INLINE Vector load_or_zero(const float* p) const { return p == nullptr ? hn::Zero(Tag()) : load(p); }
-  HWY_INLINE void store(Vector v, float* p) const {
-    const Tag d;
-    if (HWY_LIKELY(count == panels::kLanes)) {
-      hn::StoreU(v, d, p);
-    } else {
-      store_first(v, d, p, count);
-    }
-  }
+// How a row's elements are read and written: whole vectors, and at its end the few that are left.
+struct Whole {
+  HWY_INLINE Vector load(const float* p) const { return hn::LoadU(Tag(), p); }
+  HWY_INLINE void store(Vector v, float* p) const { hn::StoreU(v, Tag(), p); }
 };
+struct Rest {
+  int64_t count;
+  HWY_INLINE Vector load(const float* p) const { return load_first(Tag(), p, count); }
+  HWY_INLINE void store(Vector v, float* p) const { store_first(v, Tag(), p, count); }
+};
+template <class Part>
+HWY_INLINE Vector load_or_zero(Part part, const float* p) {
+  return p == nullptr ? hn::Zero(Tag()) : part.load(p);
+}
+
+// Runs body(part, u) over the units [begin, end).
+template <class Body>
+HWY_INLINE void over_units(int64_t begin, int64_t end, Body body) {
+  int64_t u = begin;
+  for (; u + panels::kLanes <= end; u += panels::kLanes) body(Whole{}, u);
+  if (u < end) body(Rest{end - u}, u);
+}
+
+// 1 / (1 + e^-x). Beyond |x| = 87 the exponential stays where it is, which no float sum can tell.
+HWY_INLINE Vector gate_sigmoid(Vector x) {
+  const Tag d;
+  const hn::RebindToSigned<Tag> di;
+  Vector biased;
+  const Vector p = vmath::exp_reduced(d, vmath::clamp(d, hn::Neg(x), -87.3f, 87.3f), biased);
+  const Vector e = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, biased))));
+  const Vector one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, e));
+}
 
 HWY_INLINE const float* offset(const float* p, int64_t by) {
   return p == nullptr ? nullptr : p + by;
@@ -65,52 +81,50 @@ struct ForwardRow {
 HWY_INLINE void lstm_row(const ForwardRow& row, const float* bias, int64_t hidden, int64_t begin,
                          int64_t end) {
   const Tag d;
-  for (int64_t u = begin; u < end; u += panels::kLanes) {
-    const Part part{panels::smaller(panels::kLanes, end - u)};
+  over_units(begin, end, [&](auto part, int64_t u) HWY_ATTR {
     const auto gate = [&](int64_t g) HWY_ATTR {
       const Vector sum = hn::Add(part.load(row.before + g * hidden + u), part.load(bias + g * hidden + u));
       return hn::Add(sum, part.load(row.product + g * row.product_stride + (u - begin)));
     };
-    const Vector i = vmath::sigmoid(d, gate(0)), f = vmath::sigmoid(d, gate(1));
-    const Vector g = vmath::tanh(d, gate(2)), o = vmath::sigmoid(d, gate(3));
+    const Vector i = gate_sigmoid(gate(0)), f = gate_sigmoid(gate(1));
+    const Vector g = vmath::tanh(d, gate(2)), o = gate_sigmoid(gate(3));
     const Vector c = hn::MulAdd(f, part.load(row.c + u), hn::Mul(i, g));
     const Vector h = hn::Mul(o, vmath::tanh(d, c));
     part.store(c, row.c + u);
     part.store(h, row.h_next + u);
     part.store(h, row.out + u);
-    if (row.gates == nullptr) continue;
+    if (row.gates == nullptr) return;
     part.store(i, row.gates + u);
     part.store(f, row.gates + hidden + u);
     part.store(g, row.gates + 2 * hidden + u);
     part.store(o, row.gates + 3 * hidden + u);
     part.store(c, row.cells + u);
-  }
+  });
 }
 
 HWY_INLINE void gru_row(const ForwardRow& row, const float* bias, int64_t hidden, int64_t begin,
                         int64_t end) {
   const Tag d;
-  for (int64_t u = begin; u < end; u += panels::kLanes) {
-    const Part part{panels::smaller(panels::kLanes, end - u)};
+  over_units(begin, end, [&](auto part, int64_t u) HWY_ATTR {
     const auto input = [&](int64_t g) HWY_ATTR {
       return hn::Add(part.load(row.before + g * hidden + u), part.load(bias + g * hidden + u));
     };
     const auto product = [&](int64_t g) HWY_ATTR {
       return part.load(row.product + g * row.product_stride + (u - begin));
     };
-    const Vector r = vmath::sigmoid(d, hn::Add(input(0), product(0)));
-    const Vector z = vmath::sigmoid(d, hn::Add(input(1), product(1)));
+    const Vector r = gate_sigmoid(hn::Add(input(0), product(0)));
+    const Vector z = gate_sigmoid(hn::Add(input(1), product(1)));
     const Vector h_n = hn::Add(product(2), part.load(bias + 3 * hidden + u));
     const Vector n = vmath::tanh(d, hn::MulAdd(r, h_n, input(2)));
     const Vector h = hn::MulAdd(z, hn::Sub(part.load(row.h + u), n), n);
     part.store(h, row.h_next + u);
     part.store(h, row.out + u);
-    if (row.gates == nullptr) continue;
+    if (row.gates == nullptr) return;
     part.store(r, row.gates + u);
     part.store(z, row.gates + hidden + u);
     part.store(n, row.gates + 2 * hidden + u);
     part.store(h_n, row.gates + 3 * hidden + u);
-  }
+  });
 }
 
 void copy_row(const float* from, int64_t count, float* to) {
@@ -204,15 +218,14 @@ HWY_INLINE Vector tanh_slope(Vector x) {
 
 HWY_INLINE void lstm_row_back(const BackwardRow& row, int64_t hidden) {
   const Tag d;
-  for (int64_t u = 0; u < hidden; u += panels::kLanes) {
-    const Part part{panels::smaller(panels::kLanes, hidden - u)};
+  over_units(0, hidden, [&](auto part, int64_t u) HWY_ATTR {
     float* const gates = row.gates + u;
     const Vector i = part.load(gates), f = part.load(gates + hidden);
     const Vector g = part.load(gates + 2 * hidden), o = part.load(gates + 3 * hidden);
-    const Vector d_h = hn::Add(part.load(row.d_h + u), part.load_or_zero(offset(row.d_out, u)));
+    const Vector d_h = hn::Add(part.load(row.d_h + u), load_or_zero(part, offset(row.d_out, u)));
     const Vector c = vmath::tanh(d, part.load(row.cells + u));
     const Vector d_c = hn::MulAdd(hn::Mul(d_h, o), tanh_slope(c), part.load(row.d_c + u));
-    const Vector c_before = part.load_or_zero(offset(row.c_before, u));
+    const Vector c_before = load_or_zero(part, offset(row.c_before, u));
     part.store(hn::Mul(d_c, f), row.d_c + u);
     const auto store = [&](int64_t gate, Vector v) HWY_ATTR {
       part.store(v, gates + gate * hidden);
@@ -222,18 +235,17 @@ HWY_INLINE void lstm_row_back(const BackwardRow& row, int64_t hidden) {
     store(1, hn::Mul(hn::Mul(d_c, c_before), sigmoid_slope(f)));
     store(2, hn::Mul(hn::Mul(d_c, i), tanh_slope(g)));
     store(3, hn::Mul(hn::Mul(d_h, c), sigmoid_slope(o)));
-  }
+  });
 }
 
 HWY_INLINE void gru_row_back(const BackwardRow& row, int64_t hidden) {
-  for (int64_t u = 0; u < hidden; u += panels::kLanes) {
-    const Part part{panels::smaller(panels::kLanes, hidden - u)};
+  over_units(0, hidden, [&](auto part, int64_t u) HWY_ATTR {
     float* const gates = row.gates + u;
     float* const rows = row.rows + u;
     const Vector r = part.load(gates), z = part.load(gates + hidden);
     const Vector n = part.load(gates + 2 * hidden), h_n = part.load(gates + 3 * hidden);
-    const Vector d_h = hn::Add(part.load(row.d_h + u), part.load_or_zero(offset(row.d_out, u)));
-    const Vector h_before = part.load_or_zero(offset(row.h_before, u));
+    const Vector d_h = hn::Add(part.load(row.d_h + u), load_or_zero(part, offset(row.d_out, u)));
+    const Vector h_before = load_or_zero(part, offset(row.h_before, u));
     const Vector d_n = hn::Mul(hn::NegMulAdd(d_h, z, d_h), tanh_slope(n));
     const Vector d_z = hn::Mul(hn::Mul(d_h, hn::Sub(h_before, n)), sigmoid_slope(z));
     const Vector d_r = hn::Mul(hn::Mul(d_n, h_n), sigmoid_slope(r));
@@ -246,7 +258,7 @@ HWY_INLINE void gru_row_back(const BackwardRow& row, int64_t hidden) {
     part.store(d_n, gates + 2 * hidden);
     part.store(d_h_n, gates + 3 * hidden);
     part.store(d_h_n, rows + 2 * hidden);
-  }
+  });
 }
 
 void backward(const RecurrentBlock& b) {

@@ -20,7 +20,7 @@ struct RecurrentOptions {
 // First or last states of all layers: [layers directions, sequences, H], as PyTorch orders them: layer 0
 // ahead, layer 0 back, layer 1 ahead, ...
 struct RecurrentStates {
-  Var h, c;  // c: LSTM only; undefined first states are zeros
+  Var h{}, c{};  // c: LSTM only; undefined first states are zeros
 };
 
 struct RecurrentResult {
