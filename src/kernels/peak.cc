@@ -60,7 +60,9 @@ double measure_fma_gflops() {
   std::vector<int64_t> flops(threads);
   const auto run = [&](int64_t rounds) {
     parallel_chunks(threads, [&](int64_t i) {
-      float seeds[2] = {0.5f, 0.5f};
+      float seeds[kPeakSeeds];
+      for (int seed = 0; seed < kPeakSeeds; ++seed)
+        seeds[seed] = 0.5f + 0.01f * static_cast<float>(seed) / kPeakSeeds;
       flops[i] = kernels.multiply_add(rounds, seeds);
       sinks[i].values[0] = seeds[0];
     });

@@ -8,11 +8,15 @@
 
 namespace fovea::kernels {
 
+// Numbers that multiply_add begins with: the two constants of its chains, and where each of up to twelve
+// chains starts.
+inline constexpr int kPeakSeeds = 14;
+
 // Loops that do nothing but what they are named for.
 struct PeakKernels {
   // Multiply-adds on registers alone, `rounds` times over all of them; returns the flops done (two each) and
-  // leaves a value that depends on every one of them in *sink.
-  int64_t (*multiply_add)(int64_t rounds, float* sink);
+  // leaves a value that depends on every one of them in seeds[0]. seeds: [kPeakSeeds], all different.
+  int64_t (*multiply_add)(int64_t rounds, float* seeds);
   // Sum of x[0, count).
   float (*sum)(const float* x, int64_t count);
   // out[i] = a[i] + scale * b[i], past the cache where the level can.

@@ -3,11 +3,11 @@
 namespace fovea::kernels {
 namespace {
 
-int64_t multiply_add(int64_t rounds, float* sink) {
-  const float a = sink[0], b = sink[1];
-  float c = a;
+int64_t multiply_add(int64_t rounds, float* seeds) {
+  const float a = seeds[0], b = seeds[1];
+  float c = seeds[2];
   for (int64_t i = 0; i < rounds; ++i) c = c * b + a;
-  *sink = c;
+  seeds[0] = c;
   return rounds * 2;
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
@@ -35,12 +37,33 @@ TEST_P(PeakOnLevel, TriadWritesEveryElementAndNoMore) {
 
 TEST_P(PeakOnLevel, MultiplyAddDoesWhatItCounts) {
   const PeakKernels& kernels = peak_kernels(GetParam());
-  float once[2] = {0.5f, 0.5f};
+  // Twelve chains of equal numbers: every lane of every chain holds 0.5 * 0.5 + 0.5 after one round.
+  float once[kPeakSeeds], many[kPeakSeeds];
+  std::fill(std::begin(once), std::end(once), 0.5f);
+  std::fill(std::begin(many), std::end(many), 0.5f);
   const int64_t unit = kernels.multiply_add(1, once);
-  // Every lane of every chain holds 0.5 * 0.5 + 0.5 after one round.
   EXPECT_EQ(once[0], 0.75f * static_cast<float>(unit / 2));
-  float many[2] = {0.5f, 0.5f};
   EXPECT_EQ(kernels.multiply_add(10, many), 10 * unit);
+}
+
+// A chain that the compiler merged with another would not show its own start in the sum.
+TEST_P(PeakOnLevel, EveryChainIsComputed) {
+  const PeakKernels& kernels = peak_kernels(GetParam());
+  float plain[kPeakSeeds] = {};
+  plain[1] = 0.5f;
+  const int64_t chains_and_lanes = kernels.multiply_add(1, plain) / 2;
+  double sum = 0;
+  int64_t chains = 0;
+  for (int chain = 0; chain + 2 < kPeakSeeds; ++chain) {
+    float seeds[kPeakSeeds] = {};
+    seeds[1] = 0.5f;
+    seeds[2 + chain] = 2;
+    kernels.multiply_add(1, seeds);
+    sum += seeds[0];
+    chains += seeds[0] != 0;
+  }
+  EXPECT_EQ(sum, static_cast<double>(chains_and_lanes));
+  EXPECT_EQ(chains, GetParam() == Level::scalar ? 1 : 12);
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, PeakOnLevel,
