@@ -15,6 +15,7 @@
 #include "nn/attention.h"         // IWYU pragma: export
 #include "nn/init.h"              // IWYU pragma: export
 #include "nn/layers.h"            // IWYU pragma: export
+#include "nn/recurrent.h"         // IWYU pragma: export
 #include "nn/transformer.h"       // IWYU pragma: export
 #include "tensor/tensor.h"        // IWYU pragma: export
 #include "train/optimizer.h"      // IWYU pragma: export

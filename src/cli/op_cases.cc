@@ -1,8 +1,12 @@
 #include "cli/op_cases.h"
 
+#include <memory>
+#include <numeric>
+
 #include "autograd/ops.h"
 #include "base/error.h"
 #include "nn/layers.h"
+#include "nn/recurrent.h"
 #include "train/optimizer.h"
 
 namespace fovea::cli {
@@ -98,6 +102,54 @@ OpCase embedding_case() {
           }};
 }
 
+// Forward and backward of one recurrent layer over sequences of these lengths.
+OpCase recurrent_case(std::string name, std::string shape, nn::RecurrentOptions options, bool lstm,
+                      std::vector<int64_t> lengths) {
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  const int64_t directions = options.bidirectional ? 2 : 1;
+  const double gates = lstm ? 4 : 3;
+  return {
+      .name = std::move(name),
+      .shape = std::move(shape),
+      .flops = 3 * 2. *
+               static_cast<double>(tokens * directions * (options.input + options.hidden) * options.hidden) *
+               gates,
+      .make = [=]() -> std::function<void()> {
+        Rng rng(1);
+        std::shared_ptr<nn::Recurrent> layer;
+        if (lstm)
+          layer = std::make_shared<nn::LSTM>(options, rng);
+        else
+          layer = std::make_shared<nn::GRU>(options, rng);
+        const Var x = trained({tokens, options.input}, 2);
+        std::vector<Var> leaves{x};
+        for (const nn::NamedParameter& parameter : layer->parameters()) leaves.push_back(parameter.value);
+        return forward_and_back(leaves, {tokens, options.hidden * directions}, [=] {
+          nn::Context context{.training = true};
+          return (*layer)(x, lengths, context).out;
+        });
+      }};
+}
+
+// n lengths from `first` to `last`, evenly spread.
+std::vector<int64_t> spread_lengths(int64_t n, int64_t first, int64_t last) {
+  std::vector<int64_t> lengths(n);
+  for (int64_t i = 0; i < n; ++i) lengths[i] = first + (last - first) * i / (n - 1);
+  return lengths;
+}
+
+std::vector<OpCase> recurrent_cases() {
+  const nn::RecurrentOptions wide{.input = 512, .hidden = 512}, narrow{.input = 128, .hidden = 128};
+  const nn::RecurrentOptions both_ways{.input = 128, .hidden = 128, .bidirectional = true};
+  const std::vector<int64_t> large(64, 32), small(16, 32);
+  return {recurrent_case("gru_512", "batch 64, 32 steps, 512 -> 512", wide, false, large),
+          recurrent_case("lstm_512", "batch 64, 32 steps, 512 -> 512", wide, true, large),
+          recurrent_case("gru_128", "batch 16, 32 steps, 128 -> 128", narrow, false, small),
+          recurrent_case("lstm_128", "batch 16, 32 steps, 128 -> 128", narrow, true, small),
+          recurrent_case("lstm_ragged", "both ways, batch 64, lengths 10..200, 128", both_ways, true,
+                         spread_lengths(64, 10, 200))};
+}
+
 OpCase adam_case() {
   constexpr int64_t kTensors = 60, kRows = 326, kColumns = 512;  // 10 M parameters in all
   return {.name = "adam_step",
@@ -119,8 +171,13 @@ OpCase adam_case() {
 }  // namespace
 
 const std::vector<OpCase>& op_cases() {
-  static const std::vector<OpCase> cases{linear_case(),        layer_norm_case(), residual_case(),
-                                         cross_entropy_case(), embedding_case(),  adam_case()};
+  static const std::vector<OpCase> cases = [] {
+    std::vector<OpCase> all{linear_case(), layer_norm_case(), residual_case(), cross_entropy_case()};
+    for (OpCase& op : recurrent_cases()) all.push_back(std::move(op));
+    all.push_back(embedding_case());
+    all.push_back(adam_case());
+    return all;
+  }();
   return cases;
 }
 
