@@ -4,6 +4,10 @@
 // dK and dV of a key head are gathered over all tiles that visit it. Tiles are dealt out to a fixed number of
 // cuts, each with sums of its own, added in order at the end: the result does not depend on the number of
 // threads.
+//
+// Share of the FMA peak of forward and backward together, measured as in attention_forward.simd.cc. One head,
+// N = 512: 0.83 (d = 64); against that time dropout costs 1.10x, a bias with gradient 1.17x, ALiBi 1.06x.
+// Several heads beside a busy neighbour: full 0.74-0.80, causal 0.54-0.71.
 #include "base/parallel.h"
 #include "kernels/attention_levels.h"
 #include "kernels/attention_scratch.h"

@@ -1,6 +1,10 @@
 // Attention of few queries on many keys: bound by memory, so each key and value is read once, for all query
 // heads that share it. Lanes are columns. Keys are cut into chunks of fixed length that run in parallel;
 // their (maximum, sum, output) are merged in order.
+//
+// 32 query heads on 8 key heads, 4096 keys, d = 128, batch 8, one thread beside busy neighbours: 0.72 of the
+// bandwidth that a plain read of the same memory reaches. Prefetching the next strip's keys, or longer
+// strips, gave nothing.
 #include "base/parallel.h"
 #include "kernels/attention_levels.h"
 #include "kernels/attention_scratch.h"

@@ -329,7 +329,7 @@ struct LaneGroup {
   int64_t lanes() const { return int64_t{vectors} * kLanes; }
 };
 
-constexpr int kMaxGroups = kMaxTileRows / kLanes;
+constexpr int kMaxGroups = kMaxTileRows / (kLanes * kTileVectors);
 
 // A tile's rows cut into groups of at most `limit` vectors, in even shares.
 struct TileLanes {
