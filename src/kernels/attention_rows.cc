@@ -332,6 +332,7 @@ void Tile::keep_largest(float* x) const {
 
 // max(x - threshold, 0), where the threshold makes the sum 1: raised until it no longer drops a key.
 void Tile::sparsemax(float* x) const {
+  if (columns_ == 0) return;  // a row that sees nothing
   const float largest = *std::max_element(x, x + columns_);
   if (largest == kMinusInfinity) {
     std::fill(x, x + columns_, 0.0f);
