@@ -32,8 +32,12 @@ struct Line {
 
 struct Settings {
   tasks::TranslateTraining training;
-  train::TrainOptions options{
-      .steps = 100000, .clip_norm = 1, .log_every = 50, .validate_every = 1000, .save_every = 1000};
+  train::TrainOptions options{.steps = 100000,
+                              .clip_norm = 1,
+                              .average = 5,
+                              .log_every = 50,
+                              .validate_every = 1000,
+                              .save_every = 1000};
   Json model = Json::object();
 };
 

@@ -7,8 +7,9 @@
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "infer/bleu.h"
-#include "io/safetensors.h"
 #include "models/registry.h"
+#include "nn/weights.h"
+#include "train/averaging.h"
 #include "train/checkpoint.h"
 
 namespace fovea::tasks {
@@ -97,12 +98,38 @@ class Validator {
   int64_t turn_ = 0;
 };
 
+// The weights that validation saw: the moving average of a run that keeps one.
 void load_best(const std::filesystem::path& out, const models::TranslationModel& network) {
   const train::CheckpointStore store(out);
   const auto set = store.best() ? store.best() : store.last();
   if (!set) return;
-  const SafetensorsFile file(*set / "model.safetensors");
-  nn::load_parameters(network, [&](std::string_view name) { return file->tensor(std::string(name)); });
+  const bool averaged = std::filesystem::exists(*set / "ema.safetensors");
+  nn::load_weights(network, *set / (averaged ? "ema.safetensors" : "model.safetensors"));
+}
+
+// Leaves the average of the last checkpoints in the network, or the best single one's weights where those
+// translate the validation set better.
+void choose_weights(const std::filesystem::path& out, int64_t average, const TranslationParts& parts,
+                    Validator* validator, TranslateObserver& observer, TranslateOutcome& outcome) {
+  const std::vector<std::filesystem::path> files = train::RecentWeights(out, average).files();
+  if (files.size() < 2) return load_best(out, *parts.network);
+  const std::filesystem::path mean = out / "checkpoints" / "average.safetensors";
+  train::average_checkpoints(files, mean);
+  nn::load_weights(*parts.network, mean);
+  const auto count = static_cast<int64_t>(files.size());
+  if (!validator) {
+    outcome.averaged = count;
+    return observer.on_note(message("the model is the average of the last ", count, " checkpoints"));
+  }
+  const NoGrad no_grad;
+  const double bleu = validator->run().value;
+  const bool better = bleu >= outcome.best_bleu;
+  observer.on_note(message("average of the last ", count, " checkpoints: BLEU ", bleu,
+                           "; best single checkpoint: ", outcome.best_bleu, "; the model is the ",
+                           better ? "average" : "best single one"));
+  if (!better) return load_best(out, *parts.network);
+  outcome.averaged = count;
+  outcome.best_bleu = bleu;
 }
 
 std::string model_card(const TranslateFiles& files, const TranslateOutcome& outcome,
@@ -115,6 +142,8 @@ std::string model_card(const TranslateFiles& files, const TranslateOutcome& outc
   if (outcome.best_bleu >= 0)
     card << "Best greedy BLEU on `" << files.valid_source << "` and `" << files.valid_target
          << "`: " << outcome.best_bleu << ".\n";
+  if (outcome.averaged > 0)
+    card << "The weights are the average of the last " << outcome.averaged << " checkpoints.\n";
   card << "\n    " << command << "\n\nTranslate with it:\n\n    fovea translate " << files.out.string()
        << " < source.txt > target.txt\n";
   return card.str();
@@ -207,7 +236,7 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   outcome.step = trainer.step();
   if (validator && trainer.best().best) outcome.best_bleu = *trainer.best().best;
   if (outcome.outcome == train::Outcome::interrupted) return outcome;
-  load_best(files.out, *parts.network);
+  choose_weights(files.out, options.average, parts, validator.get(), observer, outcome);
   save_translation(files.out, parts);
   write_atomically(files.out / "README.md", model_card(files, outcome, command));
   return outcome;

@@ -1,7 +1,10 @@
 #include "train/checkpoint.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -19,6 +22,30 @@ std::string set_name(int64_t step, int attempt) {
   else
     std::snprintf(name, sizeof name, "%s%06lld-%d", kPrefix, static_cast<long long>(step), attempt);
   return name;
+}
+
+constexpr std::string_view kWeightsEnding = ".safetensors";
+
+// The step in "step-000100.safetensors"; nothing for any other name.
+std::optional<int64_t> step_of(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const std::string_view prefix = kPrefix;
+  if (!name.starts_with(prefix) || !name.ends_with(kWeightsEnding)) return std::nullopt;
+  int64_t step = 0;
+  const char* end = name.data() + name.size() - kWeightsEnding.size();
+  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, step);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return step;
+}
+
+// Sorted by step.
+std::vector<std::pair<int64_t, fs::path>> weights_in(const fs::path& directory) {
+  std::vector<std::pair<int64_t, fs::path>> found;
+  if (!fs::is_directory(directory)) return found;
+  for (const auto& entry : fs::directory_iterator(directory))
+    if (const auto step = step_of(entry.path())) found.emplace_back(*step, entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 }  // namespace
@@ -59,6 +86,39 @@ void CheckpointStore::remove_unlinked() const {
     if (!entry.path().filename().string().starts_with(kPrefix)) continue;
     if (entry.path() != last_set && entry.path() != best_set) fs::remove_all(entry.path(), ignored);
   }
+}
+
+RecentWeights::RecentWeights(const fs::path& run, int64_t keep)
+    : directory_(run / "checkpoints" / "recent"), keep_(keep < 2 ? 0 : keep) {
+  if (fs::is_directory(directory_)) remove_leftovers(directory_);
+  remove_surplus();
+}
+
+void RecentWeights::forget_after(int64_t step) {
+  std::error_code ignored;
+  for (const auto& [at, file] : weights_in(directory_))
+    if (at > step) fs::remove(file, ignored);
+}
+
+void RecentWeights::add(int64_t step, std::vector<TensorToWrite> weights, const Metadata& metadata) {
+  if (keep_ == 0) return;
+  make_directories(directory_);
+  save_safetensors(directory_ / (set_name(step, 1) + std::string(kWeightsEnding)), std::move(weights),
+                   metadata);
+  remove_surplus();
+}
+
+std::vector<fs::path> RecentWeights::files() const {
+  std::vector<fs::path> files;
+  for (auto& [step, file] : weights_in(directory_)) files.push_back(std::move(file));
+  return files;
+}
+
+void RecentWeights::remove_surplus() const {
+  const auto found = weights_in(directory_);
+  std::error_code ignored;
+  for (size_t i = 0; i + static_cast<size_t>(keep_) < found.size(); ++i) fs::remove(found[i].second, ignored);
+  if (keep_ == 0) fs::remove(directory_, ignored);
 }
 
 }  // namespace fovea::train

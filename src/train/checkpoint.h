@@ -3,14 +3,17 @@
 //
 //   DIR/checkpoints/step-000100/   a set
 //   DIR/checkpoints/last, best     links to sets; replaced in one step once the set is on the disk
+//   DIR/checkpoints/recent/        weights alone, of the last few regular checkpoints, to be averaged
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "io/file.h"
+#include "io/safetensors.h"
 
 namespace fovea::train {
 
@@ -32,6 +35,27 @@ class CheckpointStore {
   void remove_unlinked() const;
 
   std::filesystem::path directory_;
+};
+
+// The weights at the last few regular points of a run, for an average of them. Which points these are depends
+// on steps alone, so a run that was interrupted keeps the same ones as a run that was not.
+class RecentWeights {
+ public:
+  // Keeps the `keep` latest files, and none when keep is below 2: one is no average.
+  RecentWeights(const std::filesystem::path& run, int64_t keep);
+
+  // Forgets what lies after `step`: the run goes on from there and comes to those points again.
+  void forget_after(int64_t step);
+  // Replaces or adds the file of `step`, and removes those that are too many.
+  void add(int64_t step, std::vector<TensorToWrite> weights, const Metadata& metadata);
+  // Oldest first.
+  std::vector<std::filesystem::path> files() const;
+
+ private:
+  void remove_surplus() const;
+
+  std::filesystem::path directory_;
+  int64_t keep_;
 };
 
 }  // namespace fovea::train

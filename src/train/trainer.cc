@@ -41,6 +41,7 @@ void check_options(const TrainOptions& o) {
   at_least("minutes", o.minutes, 0.0);
   at_least("accumulate", o.accumulate, int64_t{1});
   at_least("clip_norm", o.clip_norm, 0.0);
+  at_least("average", o.average, int64_t{0});
   at_least("log_every", o.log_every, int64_t{0});
   at_least("validate_every", o.validate_every, int64_t{0});
   at_least("save_every", o.save_every, int64_t{0});
@@ -78,7 +79,8 @@ class Trainer::Run {
         directory_(directory),
         observer_(observer),
         lock_((make_directories(directory), directory)),
-        store_(directory) {
+        store_(directory),
+        recent_(directory, trainer.options_.average) {
     if (t_.options_.ema > 0) ema_.emplace(t_.optimizer_.parameters(), t_.options_.ema);
   }
 
@@ -86,6 +88,7 @@ class Trainer::Run {
     const std::optional<fs::path> checkpoint = store_.last();
     if (checkpoint) load(*checkpoint);
     if (checkpoint && is_finished()) return Outcome::already_finished;
+    recent_.forget_after(t_.state_.step);
     t_.state_.stopped_early = false;
     t_.state_.steps_wanted = t_.options_.steps;
     if (checkpoint) observer_.on_resume(t_.state_.step);
@@ -114,6 +117,8 @@ class Trainer::Run {
       const bool interrupted = t_.job_.should_stop && t_.job_.should_stop();
       t_.state_.stopped_early = t_.early_stopping_.should_stop();
       const bool ends = last || interrupted || t_.state_.stopped_early || time_is_up();
+      // Before the checkpoint: a run that goes on from it finds the weights that belong to it.
+      if (due(t_.state_.step, average_every())) keep_for_average();
       if (ends || is_best || due(t_.state_.step, t_.options_.save_every)) save(is_best);
       if (last) break;
       if (interrupted) return Outcome::interrupted;
@@ -196,9 +201,23 @@ class Trainer::Run {
     return is_best;
   }
 
-  void save(bool is_best) {
+  int64_t average_every() const {
+    if (t_.options_.average < 2) return 0;
+    return t_.options_.save_every > 0 ? t_.options_.save_every : t_.options_.validate_every;
+  }
+
+  void check_weights() const {
     const std::string bad = first_bad_weight(t_.optimizer_.parameters());
     if (!bad.empty()) fail_not_finite(t_.state_.step, "the weight " + in_quotes(bad) + " is not finite");
+  }
+
+  void keep_for_average() {
+    check_weights();
+    recent_.add(t_.state_.step, ema_ ? ema_->state() : nn::weights_of(t_.model_), nn::weights_metadata());
+  }
+
+  void save(bool is_best) {
+    check_weights();
     t_.state_.seconds = seconds_before_ + seconds_since(started_);
     store_.save(t_.state_.step, is_best, [&](DirectorySet& set) {
       const auto write = [&](const char* name, std::vector<TensorToWrite> tensors) {
@@ -277,6 +296,7 @@ class Trainer::Run {
   Observer& observer_;
   DirectoryLock lock_;
   CheckpointStore store_;
+  RecentWeights recent_;
   std::optional<Log> log_;
   std::optional<Ema> ema_;
   int64_t first_step_ = 0;

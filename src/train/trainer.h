@@ -2,7 +2,8 @@
 //
 // A run lives in a directory: checkpoints/ (see checkpoint.h), train.jsonl (see log.h). Started again on the
 // same directory it continues from the last checkpoint with the same bits as if it had never stopped:
-// weights, optimiser, schedule, random numbers, position in the data and early stopping all come back.
+// weights, optimiser, schedule, random numbers, position in the data and early stopping all come back, and so
+// do the weights kept for an average.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct TrainOptions {
   int64_t accumulate = 1;
   double clip_norm = 0;
   double ema = 0;
+  int64_t average = 0;
   int64_t log_every = 10;
   int64_t validate_every = 0;
   int64_t save_every = 0;
@@ -43,6 +45,9 @@ struct TrainOptions {
         Field{"accumulate", &T::accumulate, "batches whose gradients are averaged for one update"},
         Field{"clip_norm", &T::clip_norm, "largest norm of the gradient; 0: no limit"},
         Field{"ema", &T::ema, "decay of the weights' moving average, used to validate; 0: none"},
+        Field{"average", &T::average,
+              "last checkpoints (every save_every steps, or else every validate_every) averaged at the end; "
+              "0 or 1: none"},
         Field{"log_every", &T::log_every, "steps between lines of train.jsonl"},
         Field{"validate_every", &T::validate_every, "steps between validations; 0: at the end only"},
         Field{"save_every", &T::save_every,

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 #include "tasks/train_translate.h"
 
 namespace fovea::tasks {
@@ -87,6 +88,51 @@ TEST_F(TranslateTest, AnInterruptedRunEndsWithTheSameBytesAsOneThatWasNot) {
   EXPECT_EQ(train().outcome, train::Outcome::finished);
   EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
   EXPECT_EQ(train().outcome, train::Outcome::already_finished);
+}
+
+TEST_F(TranslateTest, TheFolderHoldsTheAverageOfTheLastCheckpointsWhereItIsBetter) {
+  class Notes : public TranslateObserver {
+   public:
+    void on_note(const std::string& text) override { all += text + "\n"; }
+    std::string all;
+  };
+  options_ = {.steps = 45, .average = 3, .validate_every = 0, .save_every = 10, .seed = 2};
+  Notes notes;
+  files_.valid_source.clear();
+  files_.valid_target.clear();
+  const auto run = [&] {
+    return train_translate(files_, training_, settings_, options_, "a test", notes, [] { return false; });
+  };
+  EXPECT_EQ(run().averaged, 3);
+  EXPECT_THAT(notes.all, testing::HasSubstr("the model is the average of the last 3 checkpoints"));
+  EXPECT_THAT(read_text(files_.out / "README.md"), testing::HasSubstr("average of the last 3 checkpoints"));
+  const SafetensorsFile model(files_.out / "model.safetensors");
+  const std::string name = model->entries().front().name;
+  std::vector<double> mean;
+  for (const char* step : {"020", "030", "040"}) {
+    const SafetensorsFile file(files_.out / "checkpoints/recent" / message("step-000", step, ".safetensors"));
+    const std::vector<float> values = file->read(name);
+    mean.resize(values.size());
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += values[i] / 3.0;
+  }
+  const std::vector<float> found = model->read(name);
+  ASSERT_EQ(found.size(), mean.size());
+  for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(found[i], mean[i], 1e-6);
+
+  // With validation, whichever translates it better; the note names both figures.
+  files_.valid_source = files_.train_source;
+  files_.valid_target = files_.train_target;
+  files_.out = folder_ / "validated";
+  options_.steps = 500;
+  options_.validate_every = 100;
+  notes.all.clear();
+  const TranslateOutcome outcome = run();
+  EXPECT_THAT(notes.all,
+              testing::ContainsRegex("average of the last 3 checkpoints: BLEU [0-9.]+; best single"));
+  EXPECT_GT(outcome.best_bleu, 50);
+  const std::string chosen = read_text(files_.out / "model.safetensors");
+  EXPECT_EQ(run().outcome, train::Outcome::already_finished);
+  EXPECT_EQ(read_text(files_.out / "model.safetensors"), chosen) << "asked again, the same choice";
 }
 
 TEST_F(TranslateTest, BrokenFoldersAreRefusedWithOneLine) {

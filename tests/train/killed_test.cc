@@ -20,7 +20,8 @@ constexpr int kKills = 20;
 constexpr int64_t kSteps = 1000;
 
 ToyRun child_run() {
-  return ToyRun({.steps = kSteps, .clip_norm = 1, .log_every = 1, .validate_every = 20, .save_every = 3});
+  return ToyRun(
+      {.steps = kSteps, .clip_norm = 1, .average = 3, .log_every = 1, .validate_every = 20, .save_every = 3});
 }
 
 // This program again, as a process that only trains.

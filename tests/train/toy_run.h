@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "nn/init.h"
 #include "nn/layers.h"
+#include "train/checkpoint.h"
 #include "train/shuffled_order.h"
 #include "train/trainer.h"
 
@@ -106,8 +107,10 @@ struct ToyRun {
 // The bytes that two equal runs share, as a number: gtest would print the bytes themselves.
 inline size_t last_bytes(const std::filesystem::path& run) {
   const std::filesystem::path last = run / "checkpoints/last";
-  return std::hash<std::string>()(read_text(last / "model.safetensors") +
-                                  read_text(last / "optimizer.safetensors"));
+  std::string bytes = read_text(last / "model.safetensors") + read_text(last / "optimizer.safetensors");
+  for (const std::filesystem::path& kept : RecentWeights(run, 100).files())
+    bytes += kept.filename().string() + read_text(kept);
+  return std::hash<std::string>()(bytes);
 }
 
 }  // namespace fovea::train

@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "io/temporary_directory.h"
+#include "train/checkpoint.h"
 #include "train/toy_run.h"
 
 namespace fovea::train {
@@ -115,6 +116,55 @@ TEST(Trainer, SameBytesForAnyNumberOfThreads) {
   set_num_threads(before);
   EXPECT_EQ(bytes[0], bytes[1]);
   EXPECT_EQ(bytes[0], bytes[2]);
+}
+
+// The steps and the bytes of what is kept for an average.
+std::pair<std::string, size_t> kept_for_average(const fs::path& run) {
+  std::string names, bytes;
+  for (const fs::path& file : RecentWeights(run, 100).files()) {
+    names += file.stem().string() + " ";
+    bytes += read_text(file);
+  }
+  return {names, std::hash<std::string>()(bytes)};
+}
+
+TEST(Trainer, KeepsTheWeightsOfTheLastRegularCheckpointsForAnAverage) {
+  const auto kept_after = [](std::vector<int64_t> stops, TrainOptions options) {
+    const TemporaryDirectory directory;
+    for (const int64_t stop : stops) {
+      ToyRun run(options);
+      int64_t done = 0;
+      run.job.should_stop = [&] { return ++done == stop; };
+      EXPECT_EQ(run.run(directory.path()), Outcome::interrupted);
+    }
+    ToyRun run(options);
+    EXPECT_EQ(run.run(directory.path()), Outcome::finished);
+    return kept_for_average(directory.path());
+  };
+  const TrainOptions saved{.steps = 57, .average = 3, .validate_every = 4, .save_every = 10};
+  const auto straight = kept_after({}, saved);
+  EXPECT_EQ(straight.first, "step-000030 step-000040 step-000050 ");
+  EXPECT_EQ(kept_after({1, 22, 8, 19}, saved), straight) << "stops at 1, 23, 31 and 50";
+  EXPECT_EQ(kept_after({}, {.steps = 20, .average = 3, .validate_every = 7}).first,
+            "step-000007 step-000014 ");
+  EXPECT_EQ(kept_after({}, {.steps = 20, .average = 1, .save_every = 5}).first, "");
+}
+
+TEST(Trainer, WeightsKeptAfterTheCheckpointAreForgotten) {
+  const TemporaryDirectory directory;
+  ToyRun first({.steps = 20, .average = 2, .save_every = 10});
+  first.run(directory.path());
+  const auto kept = kept_for_average(directory.path());
+  // As if the run had been killed after it kept the weights of step 30 and before it saved step 30.
+  fs::copy_file(directory / "checkpoints/recent/step-000010.safetensors",
+                directory / "checkpoints/recent/step-000030.safetensors");
+  ToyRun again({.steps = 25, .average = 2, .save_every = 10});
+  again.run(directory.path());
+  EXPECT_EQ(kept_for_average(directory.path()).first, "step-000020 ")
+      << "step 10 was too many beside 20 and 30";
+  ToyRun none({.steps = 26, .average = 0, .save_every = 10});
+  none.run(directory.path());
+  EXPECT_FALSE(fs::exists(directory / "checkpoints/recent"));
 }
 
 TEST(Trainer, AveragedWeightsAreSavedAndComeBack) {
