@@ -2,6 +2,7 @@ fovea_test(data/text_test unit)
 fovea_test(data/corpus_test unit)
 fovea_test(data/tokenizer_test unit)
 fovea_test(data/batches_test unit)
+fovea_test(data/example_corpus_test unit)
 fovea_test(data/public_test data)
 # Tests that write gzip, or look for the public data sets.
 foreach(test corpus_test tokenizer_test public_test)

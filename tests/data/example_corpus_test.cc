@@ -1,0 +1,51 @@
+#include "data/example_corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/error.h"
+
+namespace fovea::data {
+namespace {
+
+TEST(ExampleCorpus, PartsShareNoSentenceAndTheSeedNamesThem) {
+  const ExampleCorpus corpus = example_corpus(2000, 7), again = example_corpus(2000, 7);
+  EXPECT_EQ(corpus.train.source, again.train.source);
+  EXPECT_EQ(corpus.test.target, again.test.target);
+  EXPECT_NE(corpus.train.source, example_corpus(2000, 8).train.source);
+  std::set<std::string> all;
+  size_t count = 0;
+  for (const ParallelText* part : {&corpus.train, &corpus.valid, &corpus.test}) {
+    ASSERT_EQ(part->source.size(), part->target.size());
+    all.insert(part->source.begin(), part->source.end());
+    count += part->source.size();
+  }
+  EXPECT_EQ(corpus.train.size(), 2000);
+  EXPECT_EQ(all.size(), count);
+  EXPECT_EQ(corpus.test.source.front(), "我喜欢食物");
+  EXPECT_EQ(corpus.test.target.front(), "i like food");
+  EXPECT_THROW(example_corpus(0, 1), Error);
+  EXPECT_THROW(example_corpus(200000, 1), Error);
+}
+
+// What one sentence says in two ways nobody could learn. Nested 的 can be read twice, as in real Chinese, but
+// seldom is.
+TEST(ExampleCorpus, ASentenceHasOneTranslation) {
+  std::map<std::string, std::string> said;
+  int64_t again = 0, other = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const ParallelText text = example_corpus(20000, seed).train;
+    for (size_t i = 0; i < text.source.size(); ++i) {
+      const auto [place, fresh] = said.emplace(text.source[i], text.target[i]);
+      again += !fresh;
+      other += place->second != text.target[i];
+    }
+  }
+  EXPECT_GT(again, 2000);
+  EXPECT_LT(static_cast<double>(other), 0.01 * static_cast<double>(again));
+}
+
+}  // namespace
+}  // namespace fovea::data
