@@ -21,6 +21,7 @@ struct ScoreFlags {
   infer::BleuOptions bleu;
   bool chrf = false, chrf_words = false, json = false;
   int width = 1;
+  int64_t by_length = 0;
 };
 
 std::string rounded(double score, int width) {
@@ -70,6 +71,20 @@ void print_scores(const ScoreFlags& flags) {
   };
   if (flags.chrf) add_chrf(0);
   if (flags.chrf_words) add_chrf(2);
+  if (flags.by_length > 0) {
+    ordered_json lengths = ordered_json::array();
+    for (const infer::BleuOfLength& part :
+         infer::bleu_by_length(hypotheses, references, flags.by_length, flags.bleu)) {
+      lengths.push_back({{"first", part.first},
+                         {"last", part.last},
+                         {"sentences", part.sentences},
+                         {"score", part.bleu.score}});
+      if (!flags.json)
+        std::cout << part.first << '-' << part.last << " words, " << part.sentences
+                  << " sentences: " << rounded(part.bleu.score, flags.width) << '\n';
+    }
+    scores[0]["by_length"] = lengths;
+  }
   if (flags.json) std::cout << (scores.size() == 1 ? scores[0] : scores) << '\n';
 }
 
@@ -95,6 +110,9 @@ void add_score(CLI::App& app) {
   verb->add_option("--width", flags->width, "digits after the point")
       ->check(CLI::Range(0, 15))
       ->capture_default_str();
+  verb->add_option("--by-length", flags->by_length, "print BLEU by length too, in steps of N words")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   add_json(*verb, flags->json);
   verb->callback([flags] { print_scores(*flags); });
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -185,6 +186,15 @@ void finish(BleuScore& result) {
   result.score = result.brevity_penalty * std::exp(sum / kOrders);
 }
 
+void require_alike(std::span<const std::string> hypotheses,
+                   std::span<const std::vector<std::string>> references) {
+  require(!hypotheses.empty(), "no sentences to score");
+  require(!references.empty(), "no references to score against");
+  for (const auto& set : references)
+    require(set.size() == hypotheses.size(), hypotheses.size(), " hypotheses but ", set.size(),
+            " references, wanted as many");
+}
+
 }  // namespace
 
 std::vector<std::string> bleu_tokens(std::string_view sentence, const BleuOptions& options) {
@@ -196,11 +206,7 @@ std::vector<std::string> bleu_tokens(std::string_view sentence, const BleuOption
 BleuScore bleu(std::span<const std::string> hypotheses, std::span<const std::vector<std::string>> references,
                const BleuOptions& options) {
   const Tokenize tokenize = find_tokenizer(options.tokenize);
-  require(!hypotheses.empty(), "no sentences to score");
-  require(!references.empty(), "no references to score against");
-  for (const auto& set : references)
-    require(set.size() == hypotheses.size(), hypotheses.size(), " hypotheses but ", set.size(),
-            " references, wanted as many");
+  require_alike(hypotheses, references);
 
   BleuScore result;
   Words words;
@@ -229,6 +235,31 @@ BleuScore bleu(std::span<const std::string> hypotheses, std::span<const std::vec
   finish(result);
   result.signature = message("nrefs:", references.size(), "|case:", options.lowercase ? "lc" : "mixed",
                              "|eff:no|tok:", options.tokenize, "|smooth:exp|version:", kSacreBleuVersion);
+  return result;
+}
+
+std::vector<BleuOfLength> bleu_by_length(std::span<const std::string> hypotheses,
+                                         std::span<const std::vector<std::string>> references, int64_t width,
+                                         const BleuOptions& options) {
+  require(width >= 1, "by length: got steps of ", width, " words, wanted at least 1");
+  require_alike(hypotheses, references);
+  std::map<int64_t, std::vector<size_t>> places;
+  for (size_t i = 0; i < hypotheses.size(); ++i) {
+    const auto words = static_cast<int64_t>(bleu_tokens(references[0][i], options).size());
+    places[std::max<int64_t>(0, words - 1) / width].push_back(i);
+  }
+  std::vector<BleuOfLength> result;
+  for (const auto& [step, chosen] : places) {
+    const auto choose = [&](std::span<const std::string> all) {
+      std::vector<std::string> some;
+      for (const size_t i : chosen) some.push_back(all[i]);
+      return some;
+    };
+    std::vector<std::vector<std::string>> wanted;
+    for (const auto& set : references) wanted.push_back(choose(set));
+    result.push_back({step * width + 1, (step + 1) * width, static_cast<int64_t>(chosen.size()),
+                      bleu(choose(hypotheses), wanted, options)});
+  }
   return result;
 }
 

@@ -38,6 +38,17 @@ struct BleuScore {
 BleuScore bleu(std::span<const std::string> hypotheses, std::span<const std::vector<std::string>> references,
                const BleuOptions& options = {});
 
+// BLEU of the sentences whose first reference has first ... last words, as BLEU counts words.
+struct BleuOfLength {
+  int64_t first = 0, last = 0;
+  int64_t sentences = 0;
+  BleuScore bleu;
+};
+// Sentences of 1 ... width words, of width + 1 ... 2 width words, and so on; lengths nobody has are left out.
+std::vector<BleuOfLength> bleu_by_length(std::span<const std::string> hypotheses,
+                                         std::span<const std::vector<std::string>> references, int64_t width,
+                                         const BleuOptions& options = {});
+
 // The words BLEU counts: the sentence after one of the tokenizers above.
 std::vector<std::string> bleu_tokens(std::string_view sentence, const BleuOptions& options);
 

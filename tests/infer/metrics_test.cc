@@ -90,5 +90,22 @@ TEST(Metrics, ExplainWhatIsWrong) {
             "no BLEU tokenizer '14', wanted 13a, zh, char or none");
 }
 
+TEST(Bleu, ByLengthScoresEachLengthAlone) {
+  const std::vector<std::string> hypotheses = {"a b c d", "a b c d e f", "a x c d e"};
+  const std::vector<std::vector<std::string>> references = {{"a b c d", "a b c d e f g", "a b c d e"}};
+  const auto parts = bleu_by_length(hypotheses, references, 5);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].first, 1);
+  EXPECT_EQ(parts[0].last, 5);
+  EXPECT_EQ(parts[0].sentences, 2);
+  const std::vector<std::string> some = {hypotheses[0], hypotheses[2]};
+  const std::vector<std::vector<std::string>> wanted = {{references[0][0], references[0][2]}};
+  EXPECT_EQ(parts[0].bleu.score, bleu(some, wanted).score);
+  EXPECT_EQ(parts[1].first, 6);
+  EXPECT_EQ(parts[1].sentences, 1);
+  EXPECT_LT(parts[1].bleu.score, 100);
+  EXPECT_THROW(bleu_by_length(hypotheses, references, 0), Error);
+}
+
 }  // namespace
 }  // namespace fovea::infer
