@@ -4,8 +4,8 @@
 
 #include "cli/fields_flags.h"
 #include "cli/flags.h"
-#include "cli/progress.h"
 #include "cli/signals.h"
+#include "cli/train_progress.h"
 #include "cli/verbs.h"
 #include "models/transformer.h"
 #include "tasks/train_translate.h"
@@ -107,29 +107,6 @@ Settings settle(const Line& line) {
   return settings;
 }
 
-class TrainProgress : public tasks::TranslateObserver {
- public:
-  TrainProgress(std::ostream& out, int columns) : out_(out), progress_(out, columns) {}
-  void on_resume(int64_t step) override { progress_.on_resume(step); }
-  void on_step(const train::StepReport& report) override { progress_.on_step(report); }
-  void on_validation(const train::ValidationReport& report) override { progress_.on_validation(report); }
-  void on_note(const std::string& text) override { say(text); }
-  void on_sample(const tasks::TranslationSample& sample) override {
-    say("  source       " + sample.source);
-    say("  reference    " + sample.reference);
-    say("  translation  " + sample.translation);
-  }
-  void end() { progress_.end_line(); }
-
- private:
-  void say(const std::string& text) {
-    progress_.end_line();
-    out_ << text << '\n' << std::flush;
-  }
-  std::ostream& out_;
-  Progress progress_;
-};
-
 void run_translate(const Line& line) {
   const Settings settings = settle(line);
   if (line.dump_config) {
@@ -145,7 +122,7 @@ void run_translate(const Line& line) {
                                     line.valid.empty() ? "" : line.valid[0],
                                     line.valid.size() > 1 ? line.valid[1] : "", line.out};
   const StopSignals signals;
-  TrainProgress progress(std::cerr, terminal_columns());
+  TrainProgress<> progress(std::cerr, terminal_columns());
   const tasks::TranslateOutcome result =
       tasks::train_translate(files, settings.training, settings.model, settings.options, line.command,
                              progress, [] { return StopSignals::received() != 0; });

@@ -1,0 +1,104 @@
+#include "explain/report.h"
+
+#include <string_view>
+
+namespace fovea {
+namespace {
+
+constexpr std::string_view kStyle = R"(
+:root { color-scheme: light dark; --ink: #20262e; --soft: #69727d; --rule: #e3e2dd; --ground: #fbfaf7; --link: #14508c }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e6e8; --soft: #9aa3ad; --rule: #343a41; --ground: #16191d; --link: #8fbfee }
+}
+body { margin: 0 auto; max-width: 54rem; padding: 2rem 1.25rem 4rem; color: var(--ink); background: var(--ground);
+  font: 16px/1.55 system-ui, "Noto Sans", "Noto Sans CJK SC", sans-serif }
+h1 { font-size: 1.6rem; font-weight: 600; margin: 0 0 1rem }
+h2 { font-size: 1.15rem; font-weight: 600; margin: 2.5rem 0 .75rem }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+.wide { overflow-x: auto }
+th, td { text-align: left; padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--rule); vertical-align: top }
+th { color: var(--soft); font-weight: 500 }
+figure { margin: 1.25rem 0 }
+img { max-width: 100%; height: auto; border-radius: 6px; background: #fff }
+figcaption { color: var(--soft); font-size: .9rem }
+a { color: var(--link) }
+)";
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const std::string_view three = bytes.substr(i, 3);
+    unsigned bits = 0;
+    for (size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (k < three.size() ? static_cast<unsigned char>(three[k]) : 0u);
+    for (size_t k = 0; k < 4; ++k) text += k <= three.size() ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+}  // namespace
+
+Report::Report(const std::string& title) : title_(escaped(title)) {}
+
+void Report::heading(const std::string& text) {
+  body_ += "<h2>" + escaped(text) + "</h2>\n";
+}
+
+void Report::paragraph(const std::string& text) {
+  body_ += "<p>" + escaped(text) + "</p>\n";
+}
+
+void Report::table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows) {
+  const auto line = [&](const std::vector<std::string>& cells, const std::string& tag) {
+    body_ += "<tr>";
+    for (const std::string& cell : cells) body_ += "<" + tag + ">" + escaped(cell) + "</" + tag + ">";
+    body_ += "</tr>\n";
+  };
+  body_ += "<div class=\"wide\"><table>\n";
+  line(head, "th");
+  for (const auto& row : rows) line(row, "td");
+  body_ += "</table></div>\n";
+}
+
+// As an image of its own: names inside one drawing must not meet those of another.
+void Report::picture(const std::string& svg, const std::string& meaning) {
+  body_ += "<figure><img src=\"data:image/svg+xml;base64," + base64(svg) + "\" alt=\"" + escaped(meaning) +
+           "\"><figcaption>" + escaped(meaning) + "</figcaption></figure>\n";
+}
+
+void Report::link(const std::string& file, const std::string& text) {
+  body_ += "<p><a href=\"" + escaped(file) + "\">" + escaped(text) + "</a></p>\n";
+}
+
+std::string Report::html() const {
+  return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+         title_ + "</title>\n<style>" + std::string(kStyle) + "</style>\n</head>\n<body>\n<h1>" + title_ +
+         "</h1>\n" + body_ + "</body>\n</html>\n";
+}
+
+}  // namespace fovea
