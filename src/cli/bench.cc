@@ -10,6 +10,8 @@ void add_bench(CLI::App& app) {
   add_bench_attention(*bench);
   add_bench_ops(*bench);
   add_bench_peak(*bench);
+  add_bench_train(*bench);
+  add_bench_translate(*bench);
 }
 
 }  // namespace fovea::cli

@@ -20,5 +20,7 @@ void add_translate(CLI::App& app);
 void add_bench_attention(CLI::App& bench);
 void add_bench_ops(CLI::App& bench);
 void add_bench_peak(CLI::App& bench);
+void add_bench_train(CLI::App& bench);
+void add_bench_translate(CLI::App& bench);
 
 }  // namespace fovea::cli

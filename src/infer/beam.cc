@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "kernels/topk.h"
 
 namespace fovea {
 namespace {
@@ -33,30 +34,31 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.row != b.row ? a.row < b.row : a.token < b.token;
 }
 
-double log_sum_exp(std::span<const float> logits) {
-  const float largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(x - largest);
-  return largest + std::log(sum);
-}
+// What choosing from one row needs besides the row.
+struct Choice {
+  std::vector<float> scratch, values;
+  std::vector<int32_t> tokens;
+};
 
-// The `count` best continuations of one row, unordered. A running threshold makes most tokens one comparison.
-void best_of_row(std::span<const float> logits, double base, int32_t row, size_t count,
-                 std::vector<Candidate>& best) {
+// The `count` best continuations of one row, best first; those with the token `skipped` left out.
+void best_of_row(std::span<const float> logits, double base, int32_t row, size_t count, int32_t skipped,
+                 Choice& choice, std::vector<Candidate>& best) {
+  choice.scratch.resize(logits.size() / kernels::kTopBlock + 1);
+  choice.values.resize(count);
+  choice.tokens.resize(count);
+  const kernels::TopKResult top =
+      kernels::top_k_kernels().top_k({.count = static_cast<int64_t>(logits.size()),
+                                      .x = logits.data(),
+                                      .wanted = static_cast<int64_t>(count),
+                                      .skipped = skipped,
+                                      .scratch = choice.scratch.data(),
+                                      .values = choice.values.data(),
+                                      .columns = choice.tokens.data()});
+  if (!std::isfinite(top.sum)) fail("decoding: the model gives NaN or infinity; its weights are damaged");
+  const double offset = base - (double{top.largest} + std::log(double{top.sum}));
   best.clear();
-  const double offset = base - log_sum_exp(logits);
-  float threshold = -std::numeric_limits<float>::infinity();
-  for (size_t token = 0; token < logits.size(); ++token) {
-    if (best.size() == count && logits[token] <= threshold) continue;
-    if (std::isnan(logits[token])) fail("decoding: the model gives NaN; its weights are damaged");
-    best.push_back({logits[token] + offset, row, static_cast<int32_t>(token)});
-    std::push_heap(best.begin(), best.end(), better);
-    if (best.size() > count) {
-      std::pop_heap(best.begin(), best.end(), better);
-      best.pop_back();
-    }
-    threshold = logits[static_cast<size_t>(best.front().token)];
-  }
+  for (size_t i = 0; i < static_cast<size_t>(top.found); ++i)
+    best.push_back({double{choice.values[i]} + offset, row, choice.tokens[i]});
 }
 
 class Search {
@@ -94,12 +96,16 @@ class Search {
       for (int64_t i = begin; i < end; ++i) {
         const auto r = static_cast<size_t>(i);
         const std::span<const float> row(logits.data() + r * vocabulary, vocabulary);
-        if (rows_[r].length >= max_lengths_[static_cast<size_t>(rows_[r].sentence)]) {
-          const auto last = static_cast<size_t>(options_.end);
-          per_row_[r] = {{rows_[r].log_probability + row[last] - log_sum_exp(row), static_cast<int32_t>(i),
-                          options_.end}};
-        } else {
-          best_of_row(row, rows_[r].log_probability, static_cast<int32_t>(i), wanted, per_row_[r]);
+        const bool full = rows_[r].length >= max_lengths_[static_cast<size_t>(rows_[r].sentence)];
+        const bool early = !full && rows_[r].length < options_.min_length;
+        Choice& choice = choices_[static_cast<size_t>(thread_index())];
+        best_of_row(row, rows_[r].log_probability, static_cast<int32_t>(i), full ? 1 : wanted,
+                    early ? options_.end : -1, choice, per_row_[r]);
+        if (full) {  // only the end may follow, whatever is best
+          Candidate& only = per_row_[r][0];
+          only.log_probability +=
+              double{row[static_cast<size_t>(options_.end)]} - double{row[static_cast<size_t>(only.token)]};
+          only.token = options_.end;
         }
       }
     });
@@ -161,6 +167,7 @@ class Search {
   std::vector<Row> rows_;
   std::vector<Link> links_;
   std::vector<std::vector<Candidate>> per_row_;
+  std::vector<Choice> choices_{static_cast<size_t>(num_threads())};  // one a thread
   std::vector<std::vector<Hypothesis>> finished_;
 };
 

@@ -24,6 +24,7 @@ struct BeamOptions {
   int beam = 5;
   int n_best = 1;            // hypotheses returned for a sentence, at most `beam`
   float length_penalty = 1;  // a hypothesis of n tokens (with its end) scores log p / n^length_penalty
+  int min_length = 0;        // tokens before an end may come; a sentence's most tokens come before this
   int32_t begin = 1, end = 2;
 };
 

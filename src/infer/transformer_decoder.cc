@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "attention/attention.h"
 #include "kernels/attention_step.h"
 #include "kernels/norm.h"
-#include "kernels/rows.h"
 #include "nn/positions.h"
 
 namespace fovea {
@@ -147,18 +147,22 @@ struct TransformerInference::Weights {
   Tensor embed(const Tensor& table, const Tensor& learned, std::span<const int32_t> ids,
                std::span<const int32_t> positions) const {
     const int64_t width = config.width;
+    const auto [first, last] = std::minmax_element(positions.begin(), positions.end());
+    require(!learned.defined() || *last < config.max_positions, "transformer: a sentence of more than ",
+            config.max_positions, " tokens, which positions were not learned for");
+    // Each position's row is made once, however many tokens stand there.
+    std::vector<int32_t> there(static_cast<size_t>(*last - *first + 1));
+    std::iota(there.begin(), there.end(), *first);
+    const Tensor places =
+        learned.defined() ? learned.narrow(0, *first, *last - *first + 1) : nn::sinusoid(there, width);
+    const float scale = std::sqrt(static_cast<float>(width));
     Tensor x({static_cast<int64_t>(ids.size()), width});
-    kernels::gather_rows(table.data(), width, ids, x.data());
-    kernels::scale(std::sqrt(static_cast<float>(width)), x.data(), x.data(), x.count());
-    Tensor added = nn::sinusoid(learned.defined() ? std::span<const int32_t>() : positions, width);
-    if (learned.defined()) {
-      require(*std::max_element(positions.begin(), positions.end()) < config.max_positions,
-              "transformer: a sentence of more than ", config.max_positions,
-              " tokens, which positions were not learned for");
-      added = Tensor(x.shape());
-      kernels::gather_rows(learned.data(), width, positions, added.data());
+    for (size_t r = 0; r < ids.size(); ++r) {
+      const float* token = table.data() + ids[r] * width;
+      const float* place = places.data() + (positions[r] - *first) * width;
+      float* to = x.data() + static_cast<int64_t>(r) * width;
+      for (int64_t i = 0; i < width; ++i) to[i] = scale * token[i] + place[i];
     }
-    kernels::axpy(1, added.data(), x.data(), x.count());
     return x;
   }
 

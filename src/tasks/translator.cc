@@ -1,8 +1,8 @@
 #include "tasks/translator.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "infer/decode_all.h"
 #include "io/safetensors.h"
 #include "models/registry.h"
 
@@ -84,33 +84,19 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
                          .length_penalty = options.length_penalty,
                          .begin = data::kBegin,
                          .end = data::kEnd};
-  std::vector<std::vector<int32_t>> ids;
-  ids.reserve(lines.size());
-  for (const std::string& line : lines) ids.push_back(tokenizers_.source->encode(line));
-  // Lines of similar length share a batch: they end at about the same step.
-  std::vector<size_t> order(lines.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return ids[a].size() > ids[b].size(); });
-
-  std::vector<std::vector<Translation>> results(lines.size());
-  for (size_t begin = 0, end; begin < order.size(); begin = end) {
-    std::vector<int32_t> tokens, lengths, limits;
-    for (end = begin; end < order.size(); ++end) {
-      const std::vector<int32_t>& line = ids[order[end]];
-      if (end > begin && static_cast<int64_t>(tokens.size() + line.size()) + 1 > options.batch_tokens) break;
-      tokens.insert(tokens.end(), line.begin(), line.end());
-      tokens.push_back(data::kEnd);
-      lengths.push_back(static_cast<int32_t>(line.size()) + 1);
-      const double limit = options.max_length_factor * static_cast<double>(line.size()) + 10;
-      limits.push_back(line.empty() ? 0 : static_cast<int32_t>(std::min(limit, 1e6)));
-    }
-    const auto decoder = inference_->start(models::Sentences(tokens, lengths));
-    const auto found = beam_search(*decoder, limits, beam);
-    for (size_t i = begin; i < end; ++i)
-      for (const Hypothesis& hypothesis : found[i - begin])
-        results[order[i]].push_back({tokenizers_.target->decode(hypothesis.tokens), hypothesis.score});
+  std::vector<std::vector<int32_t>> sources;
+  std::vector<int32_t> limits;
+  for (const std::string& line : lines) {
+    std::vector<int32_t>& source = sources.emplace_back(tokenizers_.source->encode(line));
+    const double limit = options.max_length_factor * static_cast<double>(source.size()) + 10;
+    limits.push_back(source.empty() ? 0 : static_cast<int32_t>(std::min(limit, 1e6)));
+    source.push_back(data::kEnd);
   }
+  const auto found = decode_all(*inference_, sources, limits, beam, {.tokens = options.batch_tokens});
+  std::vector<std::vector<Translation>> results(lines.size());
+  for (size_t i = 0; i < lines.size(); ++i)
+    for (const Hypothesis& hypothesis : found[i])
+      results[i].push_back({tokenizers_.target->decode(hypothesis.tokens), hypothesis.score});
   return results;
 }
 

@@ -98,6 +98,19 @@ TEST(Info, ForcedLevelTheCpuLacksFailsLoudly) {
   expect_complaint(run("info", "FOVEA_ISA=avx1024"), "FOVEA_ISA is 'avx1024'");
 }
 
+TEST(BenchTranslate, TellsItsWorkAndItsRate) {
+  const auto line = nlohmann::json::parse(
+      run("bench translate --batch 2 --sentences 3 --length 2 --beam 2 --seconds 0.01 --threads 2 --json")
+          .out);
+  EXPECT_EQ(line["sentences"], 3);
+  EXPECT_EQ(line["beam"], 2);
+  for (const char* name : {"seconds", "tokens_per_second", "gflops", "fraction", "peak_bytes"})
+    EXPECT_GT(line[name], 0) << name;
+  EXPECT_NEAR(line["tokens_per_second"].get<double>() * line["seconds"].get<double>(), 6, 1e-6);
+  expect_complaint(run("bench translate --preset huge"), "wanted tiny or base");
+  expect_complaint(run("bench train --model perceptron"), "perceptron");
+}
+
 TEST(BenchPeak, GivesPositiveRates) {
   const auto peak = nlohmann::json::parse(run("bench peak --threads 1 --json").out);
   EXPECT_GT(peak["peak_gflops"], 0);

@@ -125,6 +125,17 @@ TEST(BeamSearch, ASentenceGetsTheSameResultInAnyBatch) {
   EXPECT_TRUE(together[2][0].tokens.empty());
 }
 
+TEST(BeamSearch, NoEndComesBeforeTheLeastLength) {
+  for (const int beam : {1, 3}) {
+    PrefixModel model({3, 1, 4, 1, 5, 9, 2, 6}, 8);
+    const std::vector<int32_t> limits(8, 7);
+    for (const auto& sentence : beam_search(model, limits, {.beam = beam, .n_best = beam, .min_length = 7})) {
+      EXPECT_EQ(sentence.size(), static_cast<size_t>(beam));
+      for (const Hypothesis& hypothesis : sentence) EXPECT_EQ(hypothesis.tokens.size(), 7u);
+    }
+  }
+}
+
 TEST(BeamSearch, RefusesSenselessOptions) {
   PrefixModel model({1}, 5);
   const int32_t limit[] = {3};

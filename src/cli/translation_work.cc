@@ -1,0 +1,126 @@
+#include "cli/translation_work.h"
+
+#include "base/rng.h"
+#include "models/registry.h"
+#include "models/transformer.h"
+#include "tasks/train_translate.h"
+
+namespace fovea::cli {
+namespace {
+
+std::vector<int32_t> draw_tokens(int64_t count, int64_t vocabulary, Rng& rng) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>(
+        data::kSpecials +
+        static_cast<int64_t>(rng.below(static_cast<uint64_t>(vocabulary - data::kSpecials)))));
+  return tokens;
+}
+
+// Weights that a token passes by: in the encoder, in the decoder, and those that a source token passes by on
+// the decoder's behalf (keys and values of cross attention).
+struct Passed {
+  double encoder, decoder, cross, output;
+};
+
+Passed passed(const models::TransformerConfig& c) {
+  const auto w = static_cast<double>(c.width), h = static_cast<double>(c.hidden);
+  const auto encoders = static_cast<double>(c.encoder_layers),
+             decoders = static_cast<double>(c.decoder_layers);
+  return {encoders * (4 * w * w + 2 * w * h), decoders * (6 * w * w + 2 * w * h), decoders * 2 * w * w,
+          w * static_cast<double>(c.target_vocabulary)};
+}
+
+}  // namespace
+
+TranslationWork translation_work(const std::string& model, const std::string& preset) {
+  TranslationWork work{.model = model, .preset = preset};
+  if (model != "transformer") {
+    work.sentences = 64;
+    work.shortest = 10;
+    work.longest = 20;
+  } else if (preset == "tiny") {
+    work.sentences = 270;
+    work.shortest = 8;
+    work.longest = 22;
+  } else if (preset == "base") {
+    work.sentences = 82;
+    work.shortest = 18;
+    work.longest = 32;
+  } else {
+    fail("preset: got ", in_quotes(preset), ", wanted tiny or base");
+  }
+  return work;
+}
+
+std::unique_ptr<models::TranslationModel> TranslationWork::make_network() const {
+  tasks::TranslateTraining training;
+  Json settings = Json::object();
+  if (model == "transformer") tasks::apply_preset(preset, training, settings);
+  Rng rng(1);
+  return models::make_translation_model(
+      model, models::translation_config(model, settings, vocabulary, vocabulary), rng);
+}
+
+data::Batch TranslationWork::training_batch() const {
+  Rng rng(2);
+  data::ParallelIds ids;
+  std::vector<int64_t> pairs;
+  for (int64_t i = 0; i < sentences; ++i) {
+    ids.source.append(draw_tokens(source_length(i) - 1, vocabulary, rng));
+    ids.target.append(draw_tokens(target_length(i) - 1, vocabulary, rng));
+    pairs.push_back(i);
+  }
+  return data::make_batch(ids, pairs);
+}
+
+std::vector<std::vector<int32_t>> TranslationWork::sources(int64_t count) const {
+  Rng rng(3);
+  std::vector<std::vector<int32_t>> result;
+  for (int64_t i = 0; i < count; ++i) {
+    result.push_back(draw_tokens(source_length(i) - 1, vocabulary, rng));
+    result.back().push_back(data::kEnd);
+  }
+  return result;
+}
+
+double TranslationWork::training_flops(const models::TranslationModel& network) const {
+  const auto* transformer = dynamic_cast<const models::Transformer*>(&network);
+  if (transformer == nullptr) return 0;
+  const models::TransformerConfig& c = transformer->config();
+  const Passed weights = passed(c);
+  double source = 0, target = 0, own = 0, causal = 0, cross = 0;  // tokens and pairs of tokens
+  for (int64_t i = 0; i < sentences; ++i) {
+    const auto s = static_cast<double>(source_length(i)), t = static_cast<double>(target_length(i));
+    source += s;
+    target += t;
+    own += s * s;
+    causal += t * (t + 1) / 2;
+    cross += s * t;
+  }
+  const double dense =
+      source * (weights.encoder + weights.cross) + target * (weights.decoder + weights.output);
+  const double pairs =
+      static_cast<double>(c.encoder_layers) * own + static_cast<double>(c.decoder_layers) * (causal + cross);
+  return 6 * dense + 14 * static_cast<double>(c.width) * pairs;
+}
+
+double TranslationWork::translation_flops(const models::TranslationModel& network, int64_t count,
+                                          int64_t length, int64_t beam) const {
+  const auto* transformer = dynamic_cast<const models::Transformer*>(&network);
+  if (transformer == nullptr) return 0;
+  const models::TransformerConfig& c = transformer->config();
+  const Passed weights = passed(c);
+  const auto t = static_cast<double>(length), rows = static_cast<double>(beam);
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto s = static_cast<double>(source_length(i));
+    const double pairs = static_cast<double>(c.encoder_layers) * s * s +
+                         static_cast<double>(c.decoder_layers) * rows * (t * (t + 1) / 2 + s * t);
+    total += 2 * (s * (weights.encoder + weights.cross) + rows * t * (weights.decoder + weights.output)) +
+             4 * static_cast<double>(c.width) * pairs;
+  }
+  return total;
+}
+
+}  // namespace fovea::cli

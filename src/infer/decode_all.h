@@ -1,0 +1,29 @@
+// Many sentences through one model: sorted by length, cut into batches, batches spread over threads.
+//
+// A batch on one thread wastes nothing on handing out small pieces of work, and a sentence's translation does
+// not depend on its batch: so how many threads there are changes the speed alone. A single sentence uses all
+// threads inside its steps.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "infer/beam.h"
+#include "infer/inference.h"
+
+namespace fovea {
+
+struct BatchLimits {
+  int64_t sentences = 0;  // of a batch at most; 0: no limit
+  int64_t tokens = 0;     // of a batch's sources at most, a longer sentence alone; 0: no limit
+};
+
+// sources: each ending with data::kEnd. limits: as in beam_search, one a sentence. Results stand in the order
+// of the sources.
+std::vector<std::vector<Hypothesis>> decode_all(const Inference& inference,
+                                                std::span<const std::vector<int32_t>> sources,
+                                                std::span<const int32_t> limits, const BeamOptions& options,
+                                                const BatchLimits& batches = {});
+
+}  // namespace fovea

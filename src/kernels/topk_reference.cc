@@ -1,0 +1,38 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernels/topk.h"
+
+namespace fovea::kernels::scalar {
+namespace {
+
+TopKResult top_k(const TopK& args) {
+  TopKResult result;
+  result.largest = -std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < args.count; ++i) result.largest = std::max(result.largest, args.x[i]);
+  double sum = 0;
+  for (int64_t i = 0; i < args.count; ++i) sum += std::exp(args.x[i] - result.largest);
+  result.sum = static_cast<float>(sum);
+  if (std::isnan(result.sum)) return result;
+
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i < args.count; ++i)
+    if (i != args.skipped) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return args.x[a] > args.x[b]; });
+  result.found = std::min<int64_t>(args.wanted, static_cast<int64_t>(order.size()));
+  for (int64_t i = 0; i < result.found; ++i) {
+    args.columns[i] = order[static_cast<size_t>(i)];
+    args.values[i] = args.x[args.columns[i]];
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const TopKKernels top_k_table;
+const TopKKernels top_k_table{.top_k = top_k};
+
+}  // namespace fovea::kernels::scalar
