@@ -10,7 +10,7 @@ Tensor sinusoid(std::span<const int32_t> positions, int64_t d) {
   for (const int32_t position : positions) {
     for (int64_t c = 0; c < d; ++c) {
       const double angle =
-          position * std::pow(10000.0, -static_cast<double>(c / 2 * 2) / static_cast<double>(d));
+          position * std::pow(10000.0, -static_cast<double>(c - c % 2) / static_cast<double>(d));
       *out++ = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
     }
   }
