@@ -1,18 +1,31 @@
 #include "nn/positions.h"
 
+#include <algorithm>
 #include <cmath>
+#include <unordered_map>
+#include <vector>
 
 namespace fovea::nn {
 
 Tensor sinusoid(std::span<const int32_t> positions, int64_t d) {
   const Tensor table({static_cast<int64_t>(positions.size()), d});
-  float* out = table.data();
+  std::vector<double> rates;
+  for (int64_t c = 0; c < d; c += 2)
+    rates.push_back(std::pow(10000.0, -static_cast<double>(c) / static_cast<double>(d)));
+  // A packed batch has each position many times: sines are taken once.
+  std::unordered_map<int32_t, const float*> made;
+  float* row = table.data();
   for (const int32_t position : positions) {
-    for (int64_t c = 0; c < d; ++c) {
-      const double angle =
-          position * std::pow(10000.0, -static_cast<double>(c - c % 2) / static_cast<double>(d));
-      *out++ = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    const auto [place, fresh] = made.emplace(position, row);
+    if (fresh) {
+      for (int64_t c = 0; c < d; ++c) {
+        const double angle = position * rates[static_cast<size_t>(c / 2)];
+        row[c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      }
+    } else {
+      std::copy_n(place->second, d, row);
     }
+    row += d;
   }
   return table;
 }
