@@ -14,6 +14,13 @@ int64_t packed_size(int64_t n, int64_t k, Level level) {
   return (n + columns - 1) / columns * columns * k;
 }
 
+void pack_parallel(const PackSource& source, float* packed, Level level) {
+  const PackedGemmKernels& kernels = packed_gemm_kernels(level);
+  const int64_t panels = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, source.k * kernels.panel_columns));
+  parallel_for(source.n, panels * kernels.panel_columns,
+               [&](int64_t begin, int64_t end) { kernels.pack_columns(source, begin, end, packed); });
+}
+
 void packed_gemm(PackedProduct product) {
   const PackedGemmKernels& kernels = packed_gemm_kernels();
   // About 2^18 multiply-adds make a chunk worth handing out.

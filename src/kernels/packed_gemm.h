@@ -66,6 +66,9 @@ const PackedGemmKernels& packed_gemm_kernels(Level level = current_level());
 // Floats that the packed form of a [k, n] matrix takes.
 int64_t packed_size(int64_t n, int64_t k, Level level = current_level());
 
+// The whole of pack(), on all threads.
+void pack_parallel(const PackSource& source, float* packed, Level level = current_level());
+
 // All columns (column_begin and column_end are ignored), cut over threads where the product is large enough.
 void packed_gemm(PackedProduct product);
 

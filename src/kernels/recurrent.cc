@@ -1,13 +1,13 @@
 #include "kernels/recurrent.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "base/parallel.h"
 #include "kernels/gemm.h"
 #include "kernels/level_table.h"
 #include "kernels/packed_gemm.h"
+#include "kernels/recurrent_schedule.h"
 #include "kernels/reduce.h"
 #include "kernels/scratch.h"
 
@@ -15,58 +15,6 @@ FOVEA_LEVEL_TABLES(RecurrentKernels, recurrent_table, recurrent_kernels)
 
 namespace fovea::kernels {
 namespace {
-
-// The sequences of a batch, longest first, dealt into blocks like cards: each gets long and short ones.
-struct Schedule {
-  Schedule(const RecurrentSize& size, bool reverse);
-  int64_t block_count() const { return static_cast<int64_t>(begin.size()) - 1; }
-  RecurrentBlock block(int64_t index) const;
-
-  int64_t tokens = 0;
-  bool single_steps = true;  // every length is 1
-  int64_t step = 1;
-  std::vector<int64_t> begin;  // rows of block i: [begin[i], begin[i + 1])
-  std::vector<int64_t> sequence, first, length;
-};
-
-// Rows that share a pass over the weights. Enough of them to keep the FMA units busy, few enough that a batch
-// makes several blocks.
-int64_t rows_of_block(int64_t sequences) {
-  return std::clamp<int64_t>((sequences + 3) / 4, 8, 32);
-}
-
-Schedule::Schedule(const RecurrentSize& size, bool reverse) : step(reverse ? -1 : 1) {
-  const int64_t count = static_cast<int64_t>(size.lengths.size());
-  std::vector<int64_t> starts(static_cast<size_t>(count)), order(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    starts[i] = reverse ? tokens + size.lengths[i] - 1 : tokens;
-    tokens += size.lengths[i];
-    single_steps = single_steps && size.lengths[i] == 1;
-  }
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return size.lengths[a] > size.lengths[b]; });
-  const int64_t rows = rows_of_block(count);
-  const int64_t blocks = (count + rows - 1) / rows;
-  begin.push_back(0);
-  for (int64_t block = 0; block < blocks; ++block) {
-    for (int64_t i = block; i < count; i += blocks) {
-      sequence.push_back(order[i]);
-      first.push_back(starts[order[i]]);
-      length.push_back(size.lengths[order[i]]);
-    }
-    begin.push_back(static_cast<int64_t>(sequence.size()));
-  }
-}
-
-RecurrentBlock Schedule::block(int64_t index) const {
-  const int64_t at = begin[index];
-  return {.rows = begin[index + 1] - at,
-          .sequence = sequence.data() + at,
-          .first = first.data() + at,
-          .length = length.data() + at,
-          .step = step};
-}
 
 // The gates' biases [4 H]; the GRU's last H are b_hn, which stands inside r * (...).
 std::vector<float> joint_bias(const RecurrentForward& f) {
@@ -82,21 +30,14 @@ std::vector<float> joint_bias(const RecurrentForward& f) {
 }
 
 // Runs body(direction, block) for all blocks of all directions.
-void over_blocks(std::span<const Schedule> schedules, FunctionRef<void(int64_t, int64_t)> body) {
+void over_blocks(std::span<const RecurrentSchedule> schedules, FunctionRef<void(int64_t, int64_t)> body) {
   int64_t total = 0;
-  for (const Schedule& schedule : schedules) total += schedule.block_count();
+  for (const RecurrentSchedule& schedule : schedules) total += schedule.block_count();
   parallel_chunks(total, [&](int64_t chunk) {
     int64_t direction = 0;
     while (chunk >= schedules[direction].block_count()) chunk -= schedules[direction++].block_count();
     body(direction, chunk);
   });
-}
-
-void pack_parallel(const PackSource& source, float* packed, Level level) {
-  const PackedGemmKernels& kernels = packed_gemm_kernels(level);
-  const int64_t panels = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, source.k * kernels.panel_columns));
-  parallel_for(source.n, panels * kernels.panel_columns,
-               [&](int64_t begin, int64_t end) { kernels.pack_columns(source, begin, end, packed); });
 }
 
 // Floats that outlive the parallel loops of one call; kept for the next one.
@@ -135,7 +76,7 @@ int64_t products_stride(const RecurrentForward& f) {
 }
 
 // The state before each token: [tokens, H].
-void gather_states(const RecurrentForward& f, const Schedule& s, float* states) {
+void gather_states(const RecurrentForward& f, const RecurrentSchedule& s, float* states) {
   const int64_t hidden = f.size.hidden;
   parallel_for(static_cast<int64_t>(s.sequence.size()), 4, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -196,7 +137,7 @@ void gradient_product(const RecurrentForward& f, int64_t tokens, GateColumns col
         .ldc = out});
 }
 
-void finish_backward(const RecurrentBackward& back, const Schedule& s) {
+void finish_backward(const RecurrentBackward& back, const RecurrentSchedule& s) {
   const RecurrentForward& f = back.forward;
   const int64_t hidden = f.size.hidden, input = f.size.input, outputs = recurrent_gates(f.size.cell) * hidden;
   const bool lstm = f.size.cell == RecurrentCell::lstm;
@@ -226,16 +167,17 @@ void finish_backward(const RecurrentBackward& back, const Schedule& s) {
 void recurrent_forward(std::span<const RecurrentForward> directions, Level level) {
   FOVEA_ASSERT(directions.size() <= 2);
   const RecurrentKernels& kernels = recurrent_kernels(level);
-  std::vector<Schedule> schedules;
+  std::vector<RecurrentSchedule> schedules;
   std::vector<std::vector<float>> biases;
   for (size_t i = 0; i < directions.size(); ++i) {
     const RecurrentForward& f = directions[i];
     const int64_t hidden = f.size.hidden, gates = recurrent_gates(f.size.cell);
-    const Schedule& s = schedules.emplace_back(f.size, f.reverse);
+    const RecurrentSchedule& s = schedules.emplace_back(f.size.lengths, f.reverse);
     biases.push_back(joint_bias(f));
     Workspace& space = workspace(i);
-    project(f.x, f.weights.input, {.m = s.tokens, .n = gates * hidden, .k = f.size.input}, products_of(f),
-            products_stride(f));
+    if (f.x != nullptr)
+      project(f.x, f.weights.input, {.m = s.tokens, .n = gates * hidden, .k = f.size.input}, products_of(f),
+              products_stride(f));
     if (s.single_steps) {
       const int64_t sequences = static_cast<int64_t>(f.size.lengths.size());
       float* const product = at_least(space.product, sequences * gates * hidden);
@@ -277,11 +219,11 @@ void recurrent_forward(std::span<const RecurrentForward> directions, Level level
 void recurrent_backward(std::span<const RecurrentBackward> directions, Level level) {
   FOVEA_ASSERT(directions.size() <= 2);
   const RecurrentKernels& kernels = recurrent_kernels(level);
-  std::vector<Schedule> schedules;
+  std::vector<RecurrentSchedule> schedules;
   for (size_t i = 0; i < directions.size(); ++i) {
     const RecurrentForward& f = directions[i].forward;
     const int64_t hidden = f.size.hidden, outputs = recurrent_gates(f.size.cell) * hidden;
-    const Schedule& s = schedules.emplace_back(f.size, f.reverse);
+    const RecurrentSchedule& s = schedules.emplace_back(f.size.lengths, f.reverse);
     if (s.single_steps) continue;
     pack_parallel({.n = hidden, .k = outputs, .b = f.weights.hidden, .ldb = hidden},
                   at_least(workspace(i).packed, packed_size(hidden, outputs, level)), level);

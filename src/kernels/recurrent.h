@@ -38,7 +38,7 @@ struct RecurrentForward {
   RecurrentSize size;
   bool reverse = false;  // runs from the last token of each sequence to the first
   RecurrentWeights weights;
-  const float* x = nullptr;        // [tokens, I]
+  const float* x = nullptr;        // [tokens, I]; forward alone: null when `work` holds the products already
   const float* h_first = nullptr;  // [sequences, H] or null for zeros
   const float* c_first = nullptr;  // the same, LSTM only
   float* out = nullptr;            // [tokens, out_stride]: H columns are written
@@ -97,11 +97,40 @@ struct RecurrentBlock {
   float* scratch = nullptr;
 };
 
+// One row of one step, for ops whose steps do more than the cell. Pointers are to the row's unit 0, `product`
+// to unit begin's.
+struct RecurrentForwardRow {
+  const float* before = nullptr;   // [G H]: the input's products
+  const float* product = nullptr;  // [G, product_stride]: the state's products
+  int64_t product_stride = 0;
+  const float* h = nullptr;  // the state before and after
+  float* h_next = nullptr;
+  float* c = nullptr;  // LSTM: the state, updated
+  float* out = nullptr;
+  float* gates = nullptr;  // [4 H], kept for backward, or null
+  float* cells = nullptr;
+};
+
+// One row of one step backwards. `gates` holds the activations, then their gradients; `rows` takes the
+// gradients that meet weight_hh.
+struct RecurrentBackwardRow {
+  const float* d_out = nullptr;  // or null
+  float* d_h = nullptr;          // from the step after this one; GRU: then what passes by the gates
+  float* d_c = nullptr;
+  const float* cells = nullptr;
+  const float* c_before = nullptr;  // or null for zeros
+  const float* h_before = nullptr;
+  float* gates = nullptr;
+  float* rows = nullptr;  // [G H]
+};
+
 struct RecurrentKernels {
   // Floats of scratch memory that a block of this many rows takes.
   int64_t (*scratch_size)(RecurrentCell cell, int64_t rows, int64_t hidden);
   void (*forward)(const RecurrentBlock&);
   void (*backward)(const RecurrentBlock&);  // leaves the gates' gradients in gates
+  void (*forward_row)(RecurrentCell cell, const RecurrentForwardRow& row, const float* bias, int64_t hidden);
+  void (*backward_row)(RecurrentCell cell, const RecurrentBackwardRow& row, int64_t hidden);
 };
 
 const RecurrentKernels& recurrent_kernels(Level level = current_level());

@@ -74,20 +74,10 @@ HWY_INLINE const float* offset(const float* p, int64_t by) {
   return p == nullptr ? nullptr : p + by;
 }
 
-// One row of one step, for the units [begin, end). Pointers are to the row's unit 0, `product` to unit
-// begin's.
-struct ForwardRow {
-  const float* before;   // [G H]
-  const float* product;  // [G, product_stride]
-  int64_t product_stride;
-  const float* h;  // the state before and after
-  float* h_next;
-  float* c;  // LSTM: the state, updated
-  float* out;
-  float* gates;  // kept for backward, or null
-  float* cells;
-};
+using ForwardRow = RecurrentForwardRow;
+using BackwardRow = RecurrentBackwardRow;
 
+// The units [begin, end) of a row.
 HWY_INLINE void lstm_row(const ForwardRow& row, const float* bias, int64_t hidden, int64_t begin,
                          int64_t end) {
   const Tag d;
@@ -204,19 +194,6 @@ void forward(const RecurrentBlock& b) {
   }
 }
 
-// One row of one step backwards. `gates` holds the activations, then their gradients; `rows` takes the
-// gradients that meet weight_hh.
-struct BackwardRow {
-  const float* d_out;  // or null
-  float* d_h;          // from the step after this one; GRU: then what passes by the gates
-  float* d_c;
-  const float* cells;
-  const float* c_before;  // or null for zeros
-  const float* h_before;
-  float* gates;
-  float* rows;
-};
-
 // x (1 - x): the slope of the sigmoid at its value.
 HWY_INLINE Vector sigmoid_slope(Vector x) {
   return hn::NegMulAdd(x, x, x);
@@ -327,11 +304,30 @@ void backward(const RecurrentBlock& b) {
   }
 }
 
+void forward_row(RecurrentCell cell, const ForwardRow& row, const float* bias, int64_t hidden) {
+  if (cell == RecurrentCell::lstm) {
+    lstm_row(row, bias, hidden, 0, hidden);
+  } else {
+    gru_row(row, bias, hidden, 0, hidden);
+  }
+}
+
+void backward_row(RecurrentCell cell, const BackwardRow& row, int64_t hidden) {
+  if (cell == RecurrentCell::lstm) {
+    lstm_row_back(row, hidden);
+  } else {
+    gru_row_back(row, hidden);
+  }
+}
+
 }  // namespace
 
 namespace FOVEA_LEVEL {
 extern const RecurrentKernels recurrent_table;
-const RecurrentKernels recurrent_table{
-    .scratch_size = scratch_size, .forward = forward, .backward = backward};
+const RecurrentKernels recurrent_table{.scratch_size = scratch_size,
+                                       .forward = forward,
+                                       .backward = backward,
+                                       .forward_row = forward_row,
+                                       .backward_row = backward_row};
 }  // namespace FOVEA_LEVEL
 }  // namespace fovea::kernels

@@ -34,6 +34,32 @@ std::vector<float> product_of(const RecurrentBlock& b, int64_t row, const std::v
   return product;
 }
 
+void forward_row(RecurrentCell cell, const RecurrentForwardRow& row, const float* bias, int64_t H) {
+  for (int64_t u = 0; u < H; ++u) {
+    const auto input = [&](int64_t g) { return row.before[g * H + u] + bias[g * H + u]; };
+    const auto product = [&](int64_t g) { return row.product[g * row.product_stride + u]; };
+    const auto gate = [&](int64_t g) { return input(g) + product(g); };
+    float kept[4];
+    if (cell == RecurrentCell::lstm) {
+      kept[0] = sigmoid(gate(0));
+      kept[1] = sigmoid(gate(1));
+      kept[2] = std::tanh(gate(2));
+      kept[3] = sigmoid(gate(3));
+      row.c[u] = kept[1] * row.c[u] + kept[0] * kept[2];
+      row.h_next[u] = kept[3] * std::tanh(row.c[u]);
+      if (row.cells != nullptr) row.cells[u] = row.c[u];
+    } else {
+      kept[0] = sigmoid(gate(0));
+      kept[1] = sigmoid(gate(1));
+      kept[3] = product(2) + bias[3 * H + u];
+      kept[2] = std::tanh(input(2) + kept[0] * kept[3]);
+      row.h_next[u] = (1 - kept[1]) * kept[2] + kept[1] * row.h[u];
+    }
+    row.out[u] = row.h_next[u];
+    for (int64_t g = 0; g < 4 && row.gates != nullptr; ++g) row.gates[g * H + u] = kept[g];
+  }
+}
+
 void forward(const RecurrentBlock& b) {
   const RecurrentForward& f = *b.forward;
   const int64_t H = b.hidden;
@@ -43,34 +69,49 @@ void forward(const RecurrentBlock& b) {
     for (int64_t t = 0; t < b.length[row]; ++t) {
       const int64_t token = b.first[row] + t * b.step;
       const std::vector<float> product = product_of(b, row, h);
-      for (int64_t u = 0; u < H; ++u) {
-        const auto input = [&](int64_t g) {
-          return b.before[token * b.before_stride + g * H + u] + b.bias[g * H + u];
-        };
-        const auto gate = [&](int64_t g) { return input(g) + product[g * H + u]; };
-        float kept[4];
-        if (b.cell == RecurrentCell::lstm) {
-          kept[0] = sigmoid(gate(0));
-          kept[1] = sigmoid(gate(1));
-          kept[2] = std::tanh(gate(2));
-          kept[3] = sigmoid(gate(3));
-          c[u] = kept[1] * c[u] + kept[0] * kept[2];
-          h[u] = kept[3] * std::tanh(c[u]);
-          if (f.cells != nullptr) f.cells[token * H + u] = c[u];
-        } else {
-          kept[0] = sigmoid(gate(0));
-          kept[1] = sigmoid(gate(1));
-          kept[3] = product[2 * H + u] + b.bias[3 * H + u];
-          kept[2] = std::tanh(input(2) + kept[0] * kept[3]);
-          h[u] = (1 - kept[1]) * kept[2] + kept[1] * h[u];
-        }
-        f.out[token * f.out_stride + u] = h[u];
-        for (int64_t g = 0; g < 4 && f.gates != nullptr; ++g) f.gates[(token * 4 + g) * H + u] = kept[g];
-      }
+      forward_row(b.cell,
+                  {.before = b.before + token * b.before_stride,
+                   .product = product.data(),
+                   .product_stride = H,
+                   .h = h.data(),
+                   .h_next = h.data(),
+                   .c = c.data(),
+                   .out = f.out + token * f.out_stride,
+                   .gates = f.gates == nullptr ? nullptr : f.gates + token * 4 * H,
+                   .cells = f.cells == nullptr ? nullptr : f.cells + token * H},
+                  b.bias, H);
     }
     for (int64_t u = 0; u < H; ++u) {
       if (f.h_last != nullptr) f.h_last[b.sequence[row] * H + u] = h[u];
       if (f.c_last != nullptr) f.c_last[b.sequence[row] * H + u] = c[u];
+    }
+  }
+}
+
+void backward_row(RecurrentCell cell, const RecurrentBackwardRow& row, int64_t H) {
+  for (int64_t u = 0; u < H; ++u) {
+    float* const gates = row.gates + u;
+    float* const rows = row.rows + u;
+    const float x0 = gates[0], x1 = gates[H], x2 = gates[2 * H], x3 = gates[3 * H];
+    const float d = row.d_h[u] + (row.d_out != nullptr ? row.d_out[u] : 0);
+    if (cell == RecurrentCell::lstm) {  // x: i f g o
+      const float c = std::tanh(row.cells[u]);
+      const float c_before = row.c_before != nullptr ? row.c_before[u] : 0;
+      const float dc = row.d_c[u] + d * x3 * (1 - c * c);
+      gates[0] = dc * x2 * x0 * (1 - x0);
+      gates[H] = dc * c_before * x1 * (1 - x1);
+      gates[2 * H] = dc * x0 * (1 - x2 * x2);
+      gates[3 * H] = d * c * x3 * (1 - x3);
+      row.d_c[u] = dc * x1;
+      for (int64_t g = 0; g < 4; ++g) rows[g * H] = gates[g * H];
+    } else {  // x: r z n h_n
+      const float h_before = row.h_before != nullptr ? row.h_before[u] : 0;
+      const float d_n = d * (1 - x1) * (1 - x2 * x2);
+      gates[0] = rows[0] = d_n * x3 * x0 * (1 - x0);
+      gates[H] = rows[H] = d * (h_before - x2) * x1 * (1 - x1);
+      gates[2 * H] = d_n;
+      gates[3 * H] = rows[2 * H] = d_n * x0;
+      row.d_h[u] = d * x1;
     }
   }
 }
@@ -88,34 +129,23 @@ void backward(const RecurrentBlock& b) {
     for (int64_t t = b.length[row]; t-- > 0;) {
       const int64_t token = b.first[row] + t * b.step, before = token - b.step;
       std::vector<float> rows(static_cast<size_t>(outputs));  // the gradients that meet weight_hh
+      backward_row(b.cell,
+                   {.d_out = back.d_out != nullptr ? back.d_out + token * f.out_stride : nullptr,
+                    .d_h = d_h.data(),
+                    .d_c = d_c.data(),
+                    .cells = lstm ? f.cells + token * H : nullptr,
+                    .c_before = !lstm   ? nullptr
+                                : t > 0 ? f.cells + before * H
+                                        : c_first.data(),
+                    .h_before = t > 0 ? f.out + before * f.out_stride : h_first.data(),
+                    .gates = f.gates + token * 4 * H,
+                    .rows = rows.data()},
+                   H);
       for (int64_t u = 0; u < H; ++u) {
-        float* const gates = f.gates + token * 4 * H + u;
-        const float x0 = gates[0], x1 = gates[H], x2 = gates[2 * H], x3 = gates[3 * H];
-        const float d = d_h[u] + (back.d_out != nullptr ? back.d_out[token * f.out_stride + u] : 0);
-        if (lstm) {  // x: i f g o
-          const float c = std::tanh(f.cells[token * H + u]);
-          const float c_before = t > 0 ? f.cells[before * H + u] : c_first[u];
-          const float dc = d_c[u] + d * x3 * (1 - c * c);
-          gates[0] = dc * x2 * x0 * (1 - x0);
-          gates[H] = dc * c_before * x1 * (1 - x1);
-          gates[2 * H] = dc * x0 * (1 - x2 * x2);
-          gates[3 * H] = d * c * x3 * (1 - x3);
-          d_c[u] = dc * x1;
-          d_h[u] = 0;
-          for (int64_t g = 0; g < 4; ++g) rows[g * H + u] = gates[g * H];
-        } else {  // x: r z n h_n
-          const float h_before = t > 0 ? f.out[before * f.out_stride + u] : h_first[u];
-          const float d_n = d * (1 - x1) * (1 - x2 * x2);
-          gates[0] = rows[u] = d_n * x3 * x0 * (1 - x0);
-          gates[H] = rows[H + u] = d * (h_before - x2) * x1 * (1 - x1);
-          gates[2 * H] = d_n;
-          gates[3 * H] = rows[2 * H + u] = d_n * x0;
-          d_h[u] = d * x1;
-        }
+        if (lstm) d_h[u] = 0;
+        for (int64_t j = 0; j < outputs && b.packed != nullptr; ++j)
+          d_h[u] += rows[j] * b.packed[u * outputs + j];
       }
-      if (b.packed == nullptr) continue;
-      for (int64_t u = 0; u < H; ++u)
-        for (int64_t j = 0; j < outputs; ++j) d_h[u] += rows[j] * b.packed[u * outputs + j];
     }
     for (int64_t u = 0; u < H; ++u) {
       if (back.d_h_first != nullptr) back.d_h_first[sequence * H + u] = d_h[u];
@@ -128,7 +158,10 @@ void backward(const RecurrentBlock& b) {
 
 namespace scalar {
 extern const RecurrentKernels recurrent_table;
-const RecurrentKernels recurrent_table{
-    .scratch_size = scratch_size, .forward = forward, .backward = backward};
+const RecurrentKernels recurrent_table{.scratch_size = scratch_size,
+                                       .forward = forward,
+                                       .backward = backward,
+                                       .forward_row = forward_row,
+                                       .backward_row = backward_row};
 }  // namespace scalar
 }  // namespace fovea::kernels

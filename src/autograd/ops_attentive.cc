@@ -1,0 +1,238 @@
+#include "autograd/ops_attentive.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "kernels/attentive_gru.h"
+
+namespace fovea {
+namespace {
+
+const float* data_or_null(const Tensor& t) {
+  return t.defined() ? t.data() : nullptr;
+}
+Tensor dense(const Var& v) {
+  return v.defined() ? v.value().contiguous() : Tensor();
+}
+// A tensor for a gradient that the kernel always makes, or only where it is asked for.
+Tensor gradient_of(const Var& v) {
+  return v.requires_grad() ? Tensor(v.shape()) : Tensor();
+}
+float* data_of(const Tensor& t) {
+  return t.defined() ? t.data() : nullptr;
+}
+void pass(const Var& v, const Tensor& gradient) {
+  if (v.defined() && gradient.defined()) v.add_grad(gradient);
+}
+
+kernels::RunScore kernel_score(const RunScore& score, int64_t d, const Tensor& vector) {
+  require(score.family != kernels::ScoreFamily::additive ||
+              (score.vector.defined() && score.vector.shape() == Shape{d}),
+          "attention: an additive score wants a vector of [", d, "]");
+  return {.family = score.family,
+          .d = d,
+          .scale = score.scale,
+          .unit_query = score.unit_query,
+          .vector = data_or_null(vector)};
+}
+
+kernels::Runs kernel_runs(const KeyRuns& runs, const Tensor& centre, float sigma, const Tensor& soft) {
+  return {.sentences = static_cast<int64_t>(runs.query_begin.size()) - 1,
+          .query_begin = runs.query_begin.data(),
+          .key_begin = runs.key_begin.data(),
+          .first = runs.first.data(),
+          .count = runs.count.data(),
+          .centre = data_or_null(centre),
+          .sigma = sigma,
+          .soft = soft.data(),
+          .soft_row = runs.longest};
+}
+
+// The weights as they met v: the softmax times the gaussian, 0 after the end of a run.
+Tensor weights_of(const kernels::Runs& runs, int64_t queries) {
+  const Tensor weights = Tensor::zeros({queries, runs.soft_row});
+  for (int64_t i = 0; i < queries; ++i) {
+    const kernels::AttentionRun run = kernels::run_of(runs, i);
+    for (int64_t j = 0; j < run.count; ++j)
+      weights.data()[i * runs.soft_row + j] = run.soft[j] * kernels::run_gaussian(run, j);
+  }
+  return weights;
+}
+
+void check_runs(const KeyRuns& runs) {
+  FOVEA_ASSERT(runs.query_begin.size() == runs.key_begin.size());
+  FOVEA_ASSERT(runs.first.size() == static_cast<size_t>(runs.queries()) &&
+               runs.count.size() == runs.first.size());
+}
+
+void check_shape(const char* what, const Var& got, const Shape& wanted) {
+  require(got.defined() && got.shape() == wanted, "attention: got ", what, " of shape ",
+          got.defined() ? got.shape() : Shape{}, ", wanted ", wanted);
+}
+
+}  // namespace
+
+KeyRuns KeyRuns::sentences(std::span<const int64_t> queries, std::span<const int64_t> keys) {
+  require(queries.size() == keys.size(), "attention: ", queries.size(), " sentences ask ", keys.size());
+  KeyRuns runs;
+  for (size_t s = 0; s < queries.size(); ++s) {
+    const int64_t begin = runs.keys();
+    runs.first.insert(runs.first.end(), static_cast<size_t>(queries[s]), static_cast<int32_t>(begin));
+    runs.count.insert(runs.count.end(), static_cast<size_t>(queries[s]), static_cast<int32_t>(keys[s]));
+    runs.query_begin.push_back(runs.queries() + queries[s]);
+    runs.key_begin.push_back(begin + keys[s]);
+  }
+  runs.measure();
+  return runs;
+}
+
+void KeyRuns::measure() {
+  longest = count.empty() ? 0 : *std::max_element(count.begin(), count.end());
+}
+
+SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& runs, const RunScore& score,
+                     const RunGaussian& gaussian, bool want_weights) {
+  check_runs(runs);
+  require(q.rank() == 2 && k.rank() == 2 && v.rank() == 2, "attention: got q ", q.shape(), ", k ", k.shape(),
+          ", v ", v.shape(), ", wanted packed rows");
+  const int64_t d = q.size(1), dv = v.size(1), queries = runs.queries();
+  check_shape("q", q, {queries, d});
+  check_shape("k", k, {runs.keys(), d});
+  check_shape("v", v, {runs.keys(), dv});
+  if (gaussian.centre.defined()) check_shape("predicted positions", gaussian.centre, {queries});
+  struct Job {
+    KeyRuns runs;
+    Tensor q, k, v, vector, centre, soft;
+    kernels::AttentionRunsForward call;
+  };
+  const auto job = std::make_shared<Job>(Job{runs,
+                                             dense(q),
+                                             dense(k),
+                                             dense(v),
+                                             dense(score.vector),
+                                             dense(gaussian.centre),
+                                             Tensor({queries, runs.longest}),
+                                             {}});
+  const Tensor out({queries, dv});
+  job->call = {.score = kernel_score(score, d, job->vector),
+               .runs = kernel_runs(job->runs, job->centre, gaussian.sigma, job->soft),
+               .dv = dv,
+               .q = job->q.data(),
+               .k = job->k.data(),
+               .v = job->v.data(),
+               .out = out.data()};
+  kernels::attention_runs_forward(job->call);
+  SeenRuns result;
+  if (want_weights) result.weights = weights_of(job->call.runs, queries);
+  const Var vector = score.vector, centre = gaussian.centre;
+  result.out = record(out, {q, k, v, vector, centre}, [=](const Tensor& grad) {
+    const Tensor dq(q.shape()), dk(k.shape()), d_v = gradient_of(v), d_vector = gradient_of(vector);
+    const Tensor d_centre = centre.defined() ? Tensor(centre.shape()) : Tensor();
+    const Tensor d_out = grad.contiguous();
+    kernels::attention_runs_backward({.forward = job->call,
+                                      .d_out = d_out.data(),
+                                      .dq = dq.data(),
+                                      .dk = dk.data(),
+                                      .dv = data_of(d_v),
+                                      .d_vector = data_of(d_vector),
+                                      .d_centre = data_of(d_centre)});
+    pass(q, dq);
+    pass(k, dk);
+    pass(v, d_v);
+    pass(vector, d_vector);
+    pass(centre, d_centre);
+  });
+  return result;
+}
+
+AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, bool want_weights) {
+  check_runs(runs);
+  const int64_t hidden = decoder.weight.size(1), d = decoder.keys.size(1), steps = runs.queries();
+  const int64_t extra = decoder.values.size(1) - 3 * hidden;
+  const auto sentences = static_cast<int64_t>(runs.query_begin.size()) - 1;
+  check_shape("products", decoder.products, {steps, 3 * hidden});
+  check_shape("first states", decoder.state, {sentences, hidden});
+  check_shape("keys", decoder.keys, {runs.keys(), d});
+  check_shape("the state's weight", decoder.weight, {3 * hidden, hidden});
+  require(extra >= 0 && decoder.values.size(0) == runs.keys(), "attention: got values of shape ",
+          decoder.values.shape(), ", wanted [", runs.keys(), ", at least ", 3 * hidden, "]");
+  if (decoder.query_weight.defined()) {
+    check_shape("the query's weight", decoder.query_weight, {d, hidden});
+  } else {
+    require(d == hidden, "attention: keys are ", d, " wide, and the state that asks them ", hidden);
+  }
+  const std::vector<Var> parents{decoder.products,     decoder.state,      decoder.keys,
+                                 decoder.values,       decoder.weight,     decoder.bias,
+                                 decoder.query_weight, decoder.query_bias, decoder.score.vector};
+  const bool keeps = recording(parents);
+
+  struct Job {
+    KeyRuns runs;
+    std::vector<int64_t> lengths;
+    std::vector<Tensor> inputs;  // in the order of parents
+    Tensor soft, gates, queries, out;
+    kernels::AttentiveGruForward call;
+  };
+  const auto job = std::make_shared<Job>();
+  job->runs = runs;
+  for (int64_t s = 0; s < sentences; ++s)
+    job->lengths.push_back(runs.query_begin[s + 1] - runs.query_begin[s]);
+  for (const Var& parent : parents) job->inputs.push_back(dense(parent));
+  const auto input = [&](size_t i) { return data_or_null(job->inputs[i]); };
+  job->soft = Tensor({steps, runs.longest});
+  job->out = Tensor({steps, hidden});
+  if (keeps) job->gates = Tensor({steps, 4 * hidden});
+  if (keeps && decoder.query_weight.defined()) job->queries = Tensor({steps, d});
+  const Tensor context({steps, extra});
+  job->call = {.hidden = hidden,
+               .extra = extra,
+               .lengths = job->lengths,
+               .score = kernel_score(decoder.score, d, job->inputs[8]),
+               .runs = kernel_runs(job->runs, {}, 0, job->soft),
+               .products = input(0),
+               .h_first = input(1),
+               .keys = input(2),
+               .values = input(3),
+               .weight = input(4),
+               .bias = input(5),
+               .query_weight = input(6),
+               .query_bias = input(7),
+               .out = job->out.data(),
+               .context = context.data(),
+               .gates = data_of(job->gates),
+               .queries = data_of(job->queries)};
+  kernels::attentive_gru_forward(job->call);
+  AttentiveStates result;
+  if (want_weights) result.weights = weights_of(job->call.runs, steps);
+  const std::vector<Var> results =
+      record_many({job->out, context}, parents, [=](std::span<const Tensor> grads) {
+        const Tensor d_out = grads[0].defined() ? grads[0].contiguous() : Tensor();
+        const Tensor d_context = grads[1].defined() ? grads[1].contiguous() : Tensor();
+        const Tensor d_seen({steps, 3 * hidden + extra}), states({steps, hidden});
+        const Tensor d_queries = parents[6].defined() ? Tensor({steps, d}) : Tensor();
+        std::vector<Tensor> gradients(parents.size());
+        for (const size_t always : {1, 2, 3}) gradients[always] = Tensor(parents[always].shape());
+        for (const size_t asked : {4, 5, 6, 7, 8}) gradients[asked] = gradient_of(parents[asked]);
+        kernels::attentive_gru_backward({.forward = job->call,
+                                         .d_out = data_of(d_out),
+                                         .d_context = data_of(d_context),
+                                         .d_seen = d_seen.data(),
+                                         .d_h_first = gradients[1].data(),
+                                         .d_keys = gradients[2].data(),
+                                         .d_values = gradients[3].data(),
+                                         .d_weight = data_of(gradients[4]),
+                                         .d_bias = data_of(gradients[5]),
+                                         .d_query_weight = data_of(gradients[6]),
+                                         .d_query_bias = data_of(gradients[7]),
+                                         .d_vector = data_of(gradients[8]),
+                                         .states = states.data(),
+                                         .d_queries = data_of(d_queries)});
+        gradients[0] = d_seen.narrow(1, 0, 3 * hidden);
+        for (size_t i = 0; i < parents.size(); ++i) pass(parents[i], gradients[i]);
+      });
+  result.states = results[0];
+  result.context = results[1];
+  return result;
+}
+
+}  // namespace fovea

@@ -1,0 +1,68 @@
+// What a recurrent decoder asks of a source sentence: attention over runs of keys, and the decoder that looks
+// before every step.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "autograd/var.h"
+#include "kernels/attention_runs.h"
+
+namespace fovea {
+
+// How a query meets a key; see kernels/attention_runs.h.
+struct RunScore {
+  kernels::ScoreFamily family = kernels::ScoreFamily::dot;
+  float scale = 1;          // dot
+  bool unit_query = false;  // dot: cosine, once keys have length 1
+  Var vector{};             // additive: [d]
+};
+
+// Which keys each query sees. Queries and keys of a batch of sentences are packed one after the other.
+struct KeyRuns {
+  std::vector<int64_t> query_begin{0}, key_begin{0};  // of each sentence, and the end of the last
+  std::vector<int32_t> first, count;                  // of each query: its run, within its sentence
+  int64_t longest = 0;
+
+  // Every query sees its whole sentence.
+  static KeyRuns sentences(std::span<const int64_t> queries, std::span<const int64_t> keys);
+  int64_t queries() const { return query_begin.back(); }
+  int64_t keys() const { return key_begin.back(); }
+  // Counts the longest run again, after `first` and `count` were changed.
+  void measure();
+};
+
+struct SeenRuns {
+  Var out;         // [queries, dv]
+  Tensor weights;  // [queries, longest]: of each query's run, as they met v; 0 after its end
+};
+
+// Luong's local-p: weights are multiplied by exp(-(key - centre)^2 / (2 sigma^2)).
+struct RunGaussian {
+  Var centre{};  // [queries], counted among all keys; undefined: no gaussian
+  float sigma = 0;
+};
+
+// q: [queries, d], k: [keys, d], v: [keys, dv]. Weights are only made where wanted.
+SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& runs, const RunScore& score,
+                     const RunGaussian& gaussian = {}, bool want_weights = false);
+
+// A GRU that looks before every step; see kernels/attentive_gru.h. Steps are the runs' queries.
+struct AttentiveGru {
+  Var products;                      // [steps, 3 H]: W x + b of the input
+  Var state;                         // [sentences, H]: the first one
+  Var keys;                          // [keys, d]
+  Var values;                        // [keys, 3 H + E]
+  Var weight, bias{};                // of the state: [3 H, H], [3 H] or undefined
+  Var query_weight{}, query_bias{};  // [d, H] and [d]; undefined: the state itself is the query
+  RunScore score{};
+};
+struct AttentiveStates {
+  Var states;      // [steps, H]
+  Var context;     // [steps, E]: what was seen of the values' last E columns
+  Tensor weights;  // as in SeenRuns
+};
+AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, bool want_weights = false);
+
+}  // namespace fovea
