@@ -4,11 +4,12 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "attention/compile.h"
 #include "autograd/ops_linear.h"
+#include "autograd/ops_norm.h"
 #include "autograd/ops_shape.h"
-#include "base/parallel.h"
 #include "kernels/attention.h"
 #include "kernels/attention_rows.h"
 
@@ -48,45 +49,6 @@ Tensor default_slopes(int64_t heads) {
     slopes.data()[h] =
         static_cast<float>(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(heads)));
   return slopes;
-}
-
-// x / |x| along the last dimension; a zero row stays zero.
-Var unit_rows(const Var& x) {
-  const Tensor from = x.value().contiguous();
-  const int64_t d = std::max<int64_t>(1, x.size(-1)), rows = from.count() / d;
-  const Tensor unit(x.shape());
-  const Tensor inverse(Shape{rows});
-  const auto each_row = [rows, d](auto body) {
-    parallel_for(rows, std::max<int64_t>(1, 16384 / d), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) body(i);
-    });
-  };
-  each_row([&](int64_t i) {
-    double squares = 0;
-    for (int64_t c = 0; c < d; ++c) squares += double{from.data()[i * d + c]} * from.data()[i * d + c];
-    const auto scale = squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0.0f;
-    inverse.data()[i] = scale;
-    for (int64_t c = 0; c < d; ++c) unit.data()[i * d + c] = from.data()[i * d + c] * scale;
-  });
-  return record(unit, {x}, [=](const Tensor& grad) {
-    const Tensor dx(x.shape());
-    each_row([&](int64_t i) {
-      const float *u = unit.data() + i * d, *g = grad.data() + i * d;
-      double along = 0;
-      bool touched = false;
-      for (int64_t c = 0; c < d; ++c) {
-        along += double{u[c]} * g[c];
-        touched |= g[c] != 0;
-      }
-      if (!touched) {  // a masked key, whose own NaN must not turn into a gradient
-        std::fill_n(dx.data() + i * d, d, 0.0f);
-        return;
-      }
-      for (int64_t c = 0; c < d; ++c)
-        dx.data()[i * d + c] = (g[c] - static_cast<float>(along) * u[c]) * inverse.data()[i];
-    });
-    x.add_grad(dx);
-  });
 }
 
 // A problem in one of the two kernel families: what is left when the score's own matrices are multiplied in.
@@ -515,6 +477,10 @@ Var reinforce_loss(const Var& log_probability, const Tensor& reward, const Tenso
     for (float& x : d.span()) x *= grad.item();
     log_probability.add_grad(d);
   });
+}
+
+AttentionObserver* attention_observer() {
+  return t_observer;
 }
 
 ObserveAttention::ObserveAttention(AttentionObserver& observer)

@@ -76,12 +76,15 @@ class AttentionObserver {
   };
   struct Sight {
     Tensor weights;  // [B, heads, rows, Nk]
-    Tensor lse;      // [B, H, Nq]
+    Tensor lse;      // [B, H, Nq]; undefined where the weights were not made by attend()
   };
   // Asked before a call is made.
   virtual Wish wish(const Call& call) = 0;
   virtual void see(const Call& call, const Wish& wish, const Sight& sight) = 0;
 };
+
+// The observer of this thread, or null: for ops that look without attend() and show it what they saw.
+AttentionObserver* attention_observer();
 
 class ObserveAttention {
  public:

@@ -1,5 +1,9 @@
 #include "autograd/ops_norm.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "base/parallel.h"
 #include "kernels/elementwise.h"
 #include "kernels/norm.h"
 
@@ -136,6 +140,44 @@ NormedSum residual_dropout_norm(const Var& x, const Var& residual, const Var& we
     x.add_grad(dx);
   });
   return {results[0], results[1]};
+}
+
+Var unit_rows(const Var& x) {
+  const Tensor from = x.value().contiguous();
+  const int64_t d = std::max<int64_t>(1, x.size(-1)), rows = from.count() / d;
+  const Tensor unit(x.shape());
+  const Tensor inverse(Shape{rows});
+  const auto each_row = [rows, d](auto body) {
+    parallel_for(rows, std::max<int64_t>(1, 16384 / d), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) body(i);
+    });
+  };
+  each_row([&](int64_t i) {
+    double squares = 0;
+    for (int64_t c = 0; c < d; ++c) squares += double{from.data()[i * d + c]} * from.data()[i * d + c];
+    const auto scale = squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0.0f;
+    inverse.data()[i] = scale;
+    for (int64_t c = 0; c < d; ++c) unit.data()[i * d + c] = from.data()[i * d + c] * scale;
+  });
+  return record(unit, {x}, [=](const Tensor& grad) {
+    const Tensor dx(x.shape());
+    each_row([&](int64_t i) {
+      const float *u = unit.data() + i * d, *g = grad.data() + i * d;
+      double along = 0;
+      bool touched = false;
+      for (int64_t c = 0; c < d; ++c) {
+        along += double{u[c]} * g[c];
+        touched |= g[c] != 0;
+      }
+      if (!touched) {  // a masked key, whose own NaN must not turn into a gradient
+        std::fill_n(dx.data() + i * d, d, 0.0f);
+        return;
+      }
+      for (int64_t c = 0; c < d; ++c)
+        dx.data()[i * d + c] = (g[c] - static_cast<float>(along) * u[c]) * inverse.data()[i];
+    });
+    x.add_grad(dx);
+  });
 }
 
 }  // namespace fovea

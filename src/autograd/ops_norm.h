@@ -12,6 +12,9 @@ Var dropout(const Var& x, float p, uint64_t seed);
 // Over the last dimension; weight and bias are [d] or undefined.
 Var layer_norm(const Var& x, const Var& weight, const Var& bias, float epsilon = 1e-5f);
 
+// x / |x| along the last dimension; a zero row stays zero.
+Var unit_rows(const Var& x);
+
 struct NormedSum {
   Var normed;  // layer_norm(sum)
   Var sum;     // residual + dropout(x)

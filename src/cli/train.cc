@@ -1,5 +1,7 @@
 // fovea train: from one's own files to a model folder.
+#include <algorithm>
 #include <iostream>
+#include <map>
 #include <optional>
 
 #include "cli/fields_flags.h"
@@ -7,7 +9,7 @@
 #include "cli/signals.h"
 #include "cli/train_progress.h"
 #include "cli/verbs.h"
-#include "models/transformer.h"
+#include "models/registry.h"
 #include "tasks/train_translate.h"
 
 namespace fovea::cli {
@@ -41,51 +43,68 @@ struct Settings {
   Json model = Json::object();
 };
 
-const std::vector<std::string_view> kFilledIn = {"source_vocabulary", "target_vocabulary"};
-
-bool filled_in(std::string_view name) {
-  return std::find(kFilledIn.begin(), kFilledIn.end(), name) != kFilledIn.end();
-}
-
-template <HasFields T>
-bool has_field(std::string_view name) {
-  const auto names = field_names<T>();
+bool contains(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // Adds a flag for every field; what is given is kept as JSON, so that flags, file and preset are one kind of
 // thing.
+template <class Field, class Default>
+CLI::Option* add_json_flag(CLI::App& verb, Line& line, const Field& field, const Default& shown) {
+  const std::string name = field.name;
+  const auto keep = [&line, name](const Default& value) { line.flags[name] = value_to_json(value); };
+  return verb.add_option_function<Default>(flag_name(name), keep, field.meaning)
+      ->default_str(message("[", value_to_json(shown).dump(), "]"));
+}
+
 template <HasFields T>
 void add_json_flags(CLI::App& verb, Line& line, const std::string& group) {
-  for_each_field<T>([&](const auto& field) {
-    using Value = std::remove_cvref_t<decltype(std::declval<T>().*field.member)>;
-    if (filled_in(field.name)) return;
-    const std::string name = field.name;
-    const auto keep = [&line, name](const Value& value) { line.flags[name] = value_to_json(value); };
-    const std::string shown = message("[", value_to_json(T{}.*field.member).dump(), "]");
-    verb.add_option_function<Value>(flag_name(name), keep, field.meaning)->group(group)->default_str(shown);
+  for_each_field<T>(
+      [&](const auto& field) { add_json_flag(verb, line, field, T{}.*field.member)->group(group); });
+}
+
+// One flag for each setting that any model has. Which models take it stands beside it; the meaning and the
+// default are of the first.
+void add_model_flags(CLI::App& verb, Line& line) {
+  std::map<std::string, std::string> takers;
+  models::for_each_translation_model([&](const auto& entry) {
+    for (const std::string_view name : models::translation_settings(entry.name)) {
+      std::string& names = takers[std::string(name)];
+      names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    }
+  });
+  models::for_each_translation_model([&]<class Entry>(const Entry& entry) {
+    using Config = typename Entry::Config;
+    const auto own = models::translation_settings(entry.name);
+    for_each_field<Config>([&](const auto& field) {
+      if (!contains(own, field.name) || verb.get_option_no_throw(flag_name(field.name)) != nullptr) return;
+      CLI::Option* option = add_json_flag(verb, line, field, Config{}.*field.member)->group("Model");
+      option->description(message(field.meaning, " (", takers[field.name], ")"));
+    });
   });
 }
 
 // Sets named options on whichever struct has the name.
 void apply(const Json& values, Settings& settings, const std::string& where) {
-  std::vector<std::string_view> known = field_names<tasks::TranslateTraining>();
-  for (const auto& name : field_names<train::TrainOptions>()) known.push_back(name);
-  for (const auto& name : field_names<models::TransformerConfig>())
-    if (!filled_in(name)) known.push_back(name);
+  const auto training = field_names<tasks::TranslateTraining>(), options = field_names<train::TrainOptions>();
+  const std::string& model = settings.training.model;
+  const auto own = models::translation_settings(model);
+  std::vector<std::string_view> known = own;
+  known.insert(known.end(), training.begin(), training.end());
+  known.insert(known.end(), options.begin(), options.end());
   require(values.is_object(), where, ": wanted an object of named options");
   for (const auto& item : values.items()) {
     const Json one = {{item.key(), item.value()}};
-    if (has_field<tasks::TranslateTraining>(item.key())) {
+    if (contains(training, item.key())) {
       fields_from_json(one, settings.training, where);
-    } else if (has_field<train::TrainOptions>(item.key())) {
+    } else if (contains(options, item.key())) {
       fields_from_json(one, settings.options, where);
-    } else if (has_field<models::TransformerConfig>(item.key()) && !filled_in(item.key())) {
-      models::TransformerConfig check;
-      fields_from_json(one, check, where);
+    } else if (contains(own, item.key())) {
+      models::translation_config(model, one, 0, 0, where);
       settings.model[item.key()] = item.value();
     } else {
-      fail(where, ": unknown option ", in_quotes(item.key()), name_hint(item.key(), known));
+      fail(where, ": unknown option ", in_quotes(item.key()), " for the model ", model,
+           name_hint(item.key(), known));
     }
   }
 }
@@ -98,6 +117,10 @@ Settings settle(const Line& line) {
     value_from_json(file["preset"], preset, line.config + ": preset");
     file.erase("preset");
   }
+  // The model comes first: what else may be said depends on it.
+  for (const Json* said : std::initializer_list<const Json*>{&file, &line.flags})
+    if (said->is_object() && said->contains("model"))
+      value_from_json((*said)["model"], settings.training.model, "model");
   tasks::apply_preset(preset, settings.training, settings.model);
   if (!line.config.empty()) apply(file, settings, line.config);
   apply(line.flags, settings, "flags");
@@ -112,7 +135,9 @@ void run_translate(const Line& line) {
   if (line.dump_config) {
     Json all = fields_to_json(settings.training);
     all.update(fields_to_json(settings.options));
-    all.update(settings.model);
+    const Json model = models::translation_config(settings.training.model, settings.model, 0, 0);
+    for (const std::string_view name : models::translation_settings(settings.training.model))
+      all[std::string(name)] = model[std::string(name)];
     std::cout << all.dump(2) << '\n';
     return;
   }
@@ -161,7 +186,7 @@ void add_train(CLI::App& app) {
   add_threads(*verb);
   add_json_flags<tasks::TranslateTraining>(*verb, *line, "Task");
   add_json_flags<train::TrainOptions>(*verb, *line, "Training");
-  add_json_flags<models::TransformerConfig>(*verb, *line, "Model");
+  add_model_flags(*verb, *line);
   verb->footer(kFooter);
   verb->callback([line, verb] {
     line->command = "fovea train translate";

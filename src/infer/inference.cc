@@ -1,5 +1,6 @@
 #include "infer/inference.h"
 
+#include "infer/bahdanau_decoder.h"
 #include "infer/transformer_decoder.h"
 
 namespace fovea {
@@ -7,6 +8,8 @@ namespace fovea {
 std::unique_ptr<Inference> make_inference(const models::TranslationModel& model) {
   if (const auto* transformer = dynamic_cast<const models::Transformer*>(&model))
     return std::make_unique<TransformerInference>(*transformer);
+  if (const auto* bahdanau = dynamic_cast<const models::Bahdanau*>(&model))
+    return std::make_unique<BahdanauInference>(*bahdanau);
   FOVEA_ASSERT(false && "a model without inference");
   return nullptr;
 }

@@ -37,6 +37,20 @@ float run_gaussian(const AttentionRun& run, int64_t j) {
   return static_cast<float>(std::exp(-0.5 * x * x));
 }
 
+float predicted_share(const float* vector, const float* before, int64_t count) {
+  float sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += vector[i] * std::tanh(before[i]);
+  return 1 / (1 + std::exp(-sum));
+}
+
+PredictedRun predicted_run(float place, int64_t window, int64_t keys) {
+  const auto reach = static_cast<float>(window);
+  const auto first = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(place - reach)));
+  const auto end = std::min<int64_t>(keys, static_cast<int64_t>(std::floor(place + reach)) + 1);
+  if (first >= end) return {0, 0};
+  return {static_cast<int32_t>(first), static_cast<int32_t>(end - first)};
+}
+
 AttentionRun run_of(const Runs& runs, int64_t query) {
   return {.count = runs.count[query],
           .centre = runs.centre == nullptr ? 0 : runs.centre[query] - static_cast<float>(runs.first[query]),

@@ -57,6 +57,14 @@ const AttentionRunsKernels& attention_runs_kernels(Level level = current_level()
 // exp(-(j - centre)^2 / (2 sigma^2)), or 1 without a gaussian.
 float run_gaussian(const AttentionRun& run, int64_t j);
 
+// Luong's local-p. The predicted place as a share of the sentence: sigmoid(vector . tanh(before)).
+float predicted_share(const float* vector, const float* before, int64_t count);
+// The keys within `window` of a place among `keys`: [first, first + count).
+struct PredictedRun {
+  int32_t first, count;
+};
+PredictedRun predicted_run(float place, int64_t window, int64_t keys);
+
 // Sentences whose queries and keys are packed one after the other; query i of all sees the keys
 // [first[i], first[i] + count[i]) of all, which lie in its own sentence.
 struct Runs {

@@ -28,16 +28,9 @@ nn::TransformerOptions layer_options(const TransformerConfig& config, const std:
 }
 
 const TransformerConfig& checked(const TransformerConfig& c) {
-  require(c.source_vocabulary > data::kSpecials && c.target_vocabulary > data::kSpecials,
-          "transformer: vocabularies of ", c.source_vocabulary, " and ", c.target_vocabulary,
-          " tokens, wanted more than the ", data::kSpecials, " special ones");
+  check_tables({"transformer", c.source_vocabulary, c.target_vocabulary, c.tie});
   require(c.width > 0 && c.heads > 0 && c.hidden > 0 && c.encoder_layers >= 0 && c.decoder_layers >= 1,
           "transformer: width, heads, hidden and decoder_layers must be above 0");
-  require(c.tie == "all" || c.tie == "output" || c.tie == "none", "transformer: tie '", c.tie,
-          "', wanted all, output or none");
-  require(c.tie != "all" || c.source_vocabulary == c.target_vocabulary,
-          "transformer: tie 'all' wants one vocabulary for both sides, got ", c.source_vocabulary, " and ",
-          c.target_vocabulary, " tokens; train a joint one or choose tie output");
   require(c.positions == "sinusoid" || c.positions == "learned", "transformer: positions '", c.positions,
           "', wanted sinusoid or learned");
   return c;
@@ -92,11 +85,10 @@ Var Transformer::decode(const Var& memory, const Sentences& source, const Senten
       {.self = documents(target.lengths) & causal(), .cross = documents(target.lengths, source.lengths)});
 }
 
-OutputLoss Transformer::loss(const data::Batch& batch, float smoothing, nn::Context& context) const {
+Var Transformer::states(const data::Batch& batch, nn::Context& context) const {
   const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
   const Var hidden = decode(encode(source, context), source, target, context);
-  return linear_cross_entropy(reshape(hidden, {target.total(), config_.width}), output, {}, batch.target_out,
-                              {.smoothing = smoothing});
+  return reshape(hidden, {target.total(), config_.width});
 }
 
 }  // namespace fovea::models

@@ -50,7 +50,8 @@ class Transformer : public TranslationModel {
   // Throws Error on a config that makes no sense.
   Transformer(const TransformerConfig& config, Rng& rng);
 
-  OutputLoss loss(const data::Batch& batch, float smoothing, nn::Context& context) const override;
+  Var states(const data::Batch& batch, nn::Context& context) const override;
+  OutputLayer output_layer() const override { return {output}; }
 
   // Source tokens -> [1, total, width].
   Var encode(const Sentences& source, nn::Context& context) const;

@@ -8,4 +8,21 @@ int64_t Sentences::longest() const {
   return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
 }
 
+OutputLoss TranslationModel::loss(const data::Batch& batch, float smoothing, nn::Context& context) const {
+  const OutputLayer output = output_layer();
+  return linear_cross_entropy(states(batch, context), output.weight, output.bias, batch.target_out,
+                              {.smoothing = smoothing});
+}
+
+void check_tables(const TableSettings& s) {
+  require(s.source_vocabulary > data::kSpecials && s.target_vocabulary > data::kSpecials, s.model,
+          ": vocabularies of ", s.source_vocabulary, " and ", s.target_vocabulary,
+          " tokens, wanted more than the ", data::kSpecials, " special ones");
+  require(s.tie == "all" || s.tie == "output" || s.tie == "none", s.model, ": tie '", s.tie,
+          "', wanted all, output or none");
+  require(s.tie != "all" || s.source_vocabulary == s.target_vocabulary, s.model,
+          ": tie 'all' wants one vocabulary for both sides, got ", s.source_vocabulary, " and ",
+          s.target_vocabulary, " tokens; train a joint one or choose tie output");
+}
+
 }  // namespace fovea::models

@@ -40,6 +40,8 @@ class Recurrent : public Module {
 
   int64_t directions() const { return options_.bidirectional ? 2 : 1; }
   const RecurrentOptions& options() const { return options_; }
+  // [layers directions], in the order of RecurrentStates.
+  std::span<const RecurrentParameters> weights() const { return parameters_; }
 
  protected:
   Recurrent(RecurrentCell cell, const RecurrentOptions& options, Rng& rng);

@@ -152,6 +152,19 @@ std::string model_card(const TranslateFiles& files, const TranslateOutcome& outc
 }  // namespace
 
 void apply_preset(const std::string& name, TranslateTraining& training, Json& settings) {
+  require(name == "tiny" || name == "small" || name == "base", "preset: got ", in_quotes(name),
+          ", wanted tiny, small or base");
+  if (training.model != "transformer") {
+    // Recurrent models learn from smaller batches, and fit small data sooner than they generalise.
+    training.batch_tokens = 2048;
+    training.warmup = 500;
+    training.learning_rate = name == "base" ? 1e-3 : name == "small" ? 1.5e-3 : 3e-3;
+    training.vocabulary = name == "base" ? 16000 : name == "small" ? 8000 : 10000;
+    const int64_t width = name == "base" ? 512 : name == "small" ? 256 : 128;
+    settings = {{"embedding", width}, {"width", width}, {"dropout", 0.3}, {"tie", "output"}};
+    if (training.model == "luong") settings["layers"] = name == "tiny" ? 1 : 2;
+    return;
+  }
   if (name == "tiny") {
     settings = {{"width", 128},        {"heads", 4},          {"hidden", 256},
                 {"encoder_layers", 4}, {"decoder_layers", 4}, {"dropout", 0.3}};
@@ -163,14 +176,12 @@ void apply_preset(const std::string& name, TranslateTraining& training, Json& se
                 {"encoder_layers", 3}, {"decoder_layers", 3}, {"dropout", 0.2}};
     training.learning_rate = 2e-3;
     training.warmup = 2000;
-  } else if (name == "base") {
+  } else {
     settings = {{"width", 512},        {"heads", 8},          {"hidden", 2048},
                 {"encoder_layers", 6}, {"decoder_layers", 6}, {"dropout", 0.1}};
     training.learning_rate = 7e-4;
     training.warmup = 4000;
     training.vocabulary = 32000;
-  } else {
-    fail("preset: got ", in_quotes(name), ", wanted tiny, small or base");
   }
 }
 

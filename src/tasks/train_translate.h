@@ -33,7 +33,7 @@ struct TranslateTraining {
   static constexpr auto fields() {
     using T = TranslateTraining;
     return std::tuple{
-        Field{"model", &T::model, "transformer"},
+        Field{"model", &T::model, "transformer, bahdanau or rnn (no attention)"},
         Field{"tokenizer", &T::tokenizer,
               "bpe or unigram (SentencePiece, learnt from the training text), or words"},
         Field{"vocabulary", &T::vocabulary, "tokens to learn; words: the most frequent ones, 0 for all"},
@@ -51,7 +51,8 @@ struct TranslateTraining {
   }
 };
 
-// Sizes by name, with a learning rate that suits them: "tiny", "small" or "base". Sets what the preset names.
+// Sizes of training.model by name, with a learning rate that suits them: "tiny", "small" or "base". Sets what
+// the preset names.
 void apply_preset(const std::string& name, TranslateTraining& training, Json& model_settings);
 
 struct TranslateFiles {

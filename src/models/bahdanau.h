@@ -1,0 +1,105 @@
+// RNNsearch of Bahdanau et al. (2015), and the encoder-decoder without attention that it improved on.
+//
+// The source is read by a GRU in both directions. A GRU writes the target: before each token it looks at the
+// source, and what it saw enters all of its gates. Without attention, it sees at every step one and the same
+// vector of the whole source: a memory of a single key. The GRU is PyTorch's, whose reset gate acts after the
+// product with the state.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "base/fields.h"
+#include "models/translation.h"
+#include "nn/decoder_attention.h"
+#include "nn/layers.h"
+#include "nn/recurrent.h"
+
+namespace fovea::models {
+
+struct RnnConfig {
+  int64_t source_vocabulary = 0, target_vocabulary = 0;
+  int64_t embedding = 512;
+  int64_t width = 512;            // of the decoder's state and of each direction of the encoder
+  std::string output = "maxout";  // or "linear"
+  float dropout = 0.2f;
+  std::string tie = "none";  // "all": source, target and output share one table; "output"; "none"
+
+  static constexpr auto fields() {
+    using T = RnnConfig;
+    return std::tuple{
+        Field{"source_vocabulary", &T::source_vocabulary, "tokens of the source"},
+        Field{"target_vocabulary", &T::target_vocabulary, "tokens of the target"},
+        Field{"embedding", &T::embedding, "features of a token"},
+        Field{"width", &T::width, "of the decoder's state and of each direction of the encoder"},
+        Field{"output", &T::output, "what the output layer reads: maxout or linear"},
+        Field{"dropout", &T::dropout, "of embeddings, of the encoder's states and before the output layer"},
+        Field{"tie", &T::tie, "which embeddings are one: all, output or none"}};
+  }
+};
+
+struct BahdanauConfig : RnnConfig {
+  std::string score = "additive";
+  int64_t attention_width = 0;  // inside an additive or concat score; 0: width
+
+  static constexpr auto fields() {
+    using T = BahdanauConfig;
+    return std::tuple_cat(
+        RnnConfig::fields(),
+        std::tuple{
+            Field{"score", &T::score, "additive, dot, scaled_dot, cosine(0.1), bilinear, concat or location"},
+            Field{"attention_width", &T::attention_width,
+                  "inside an additive or concat score; 0: the width"}});
+  }
+};
+
+// Parameters: source_embedding, target_embedding, output, output_bias; encoder... (nn::GRU, both ways);
+// bridge.weight, bridge.bias; attention... (nn::DecoderAttention); of the decoder, gates r z n one below the
+// other: decoder.embedding [3 H, E], decoder.context [3 H, 2 H], decoder.state [3 H, H], decoder.bias and
+// decoder.state_bias [3 H]; readout.embedding, readout.context, readout.state, readout.bias: what the output
+// layer reads, E wide, for maxout twice that.
+class Bahdanau : public TranslationModel {
+ public:
+  // Throw Error on a config that makes no sense.
+  Bahdanau(const BahdanauConfig& config, Rng& rng);
+  // Without attention.
+  Bahdanau(const RnnConfig& config, Rng& rng);
+
+  Var states(const data::Batch& batch, nn::Context& context) const override;
+  OutputLayer output_layer() const override { return {output, output_bias}; }
+
+  // What is kept of sources: one key a token, or one a sentence.
+  struct Memory {
+    Var keys, values;  // [keys, d], [keys, 3 H + readout]: the context's part of gates and readout
+    Var state;         // [sentences, H]: the decoder's first
+    std::vector<int64_t> lengths;  // keys of each sentence
+  };
+  Memory encode(const Sentences& source, nn::Context& context) const;
+  // The end of that. annotations: [tokens, 2 H], last_states: [2, sentences, H] of the encoder.
+  Memory remember(const Var& annotations, const Var& last_states, std::span<const int64_t> lengths) const;
+
+  const RnnConfig& config() const { return config_; }
+  int64_t readout_width() const { return (config_.output == "maxout" ? 2 : 1) * config_.embedding; }
+  Var source_embedding, target_embedding, output, output_bias;
+  nn::GRU encoder;
+  nn::Linear bridge;
+  std::unique_ptr<nn::DecoderAttention> attention;  // null: without
+  struct Parts {
+    Var embedding, context, state, bias;
+  };
+  Parts decoder, readout;
+  Var decoder_state_bias;
+
+ private:
+  struct Choice {
+    std::string score;  // empty: no attention
+    int64_t width = 0;
+  };
+  Bahdanau(const RnnConfig& config, const Choice& attention, Rng& rng);
+  Var dropped(const Var& x, nn::Context& context) const;
+
+  RnnConfig config_;
+};
+
+}  // namespace fovea::models

@@ -1,0 +1,189 @@
+#include "nn/decoder_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/attention.h"
+#include "autograd/ops.h"
+#include "nn/init.h"
+#include "nn/positions.h"
+
+namespace fovea::nn {
+namespace {
+
+Score score_named(const std::string& name) {
+  if (name == "general") return bilinear();
+  if (name == "location") return dot();
+  const AttentionSpec spec = parse_spec(name);
+  require(spec == AttentionSpec{.score = spec.score}, "attention: got '", name,
+          "', wanted a score alone: additive, dot, scaled_dot, cosine, bilinear, concat or location");
+  return spec.score;
+}
+
+bool by_location(const DecoderAttentionOptions& options) {
+  return options.score == "location";
+}
+
+}  // namespace
+
+Locality locality_named(const std::string& name) {
+  if (name == "global") return Locality::global;
+  if (name == "local_m") return Locality::local_m;
+  if (name == "local_p") return Locality::local_p;
+  fail("attention: locality '", name, "', wanted global, local_m or local_p");
+}
+
+DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& rng)
+    : options_(options), score_(score_named(options.score)) {
+  const int64_t dq = options.query_width, dk = options.key_width;
+  const int64_t hidden = options_.hidden = options.hidden > 0 ? options.hidden : dq;
+  const float bound = 1 / std::sqrt(static_cast<float>(hidden));
+  require(options.locality == Locality::global || options.window >= 1, "attention: a window of ",
+          options.window, " keys, wanted at least 1");
+  if (by_location(options)) {
+    require(options.max_positions >= 1, "attention: max_positions ", options.max_positions,
+            ", wanted at least 1");
+    table_ = add_parameter("table", xavier_uniform({options.max_positions, dq}, rng));
+  } else if (score_.kind == ScoreKind::bilinear) {
+    W_ = add_parameter("W", xavier_uniform({dq, dk}, rng));
+  } else if (score_.kind == ScoreKind::additive || score_.kind == ScoreKind::concat) {
+    const bool joint = score_.kind == ScoreKind::concat;
+    W_ = add_parameter("W", xavier_uniform({hidden, joint ? dk + dq : dk}, rng));
+    if (!joint) U_ = add_parameter("U", xavier_uniform({hidden, dq}, rng));
+    b_ = add_parameter("b", Tensor::zeros({hidden}));
+    v_ = add_parameter("v", uniform({hidden}, -bound, bound, rng));
+  } else if (dq != dk) {
+    key_ = add_parameter("key", xavier_uniform({dq, dk}, rng));
+  }
+  if (options.locality == Locality::local_p) {
+    position_W_ = add_parameter("position.W", xavier_uniform({hidden, dq}, rng));
+    position_v_ = add_parameter("position.v", uniform({hidden}, -bound, bound, rng));
+  }
+}
+
+Var DecoderAttention::key_weight() const {
+  if (score_.kind == ScoreKind::concat) return slice(W_, 1, 0, options_.key_width);
+  return W_.defined() ? W_ : key_;
+}
+
+Var DecoderAttention::finished_keys(const Var& projected, std::span<const int64_t> lengths) const {
+  if (by_location(options_)) {
+    std::vector<int32_t> places = packed_positions(lengths);
+    for (int32_t& place : places) place = std::min(place, static_cast<int32_t>(options_.max_positions) - 1);
+    return embed_tokens(table_, places);
+  }
+  return score_.kind == ScoreKind::cosine ? unit_rows(projected) : projected;
+}
+
+Var DecoderAttention::keys(const Var& memory, std::span<const int64_t> lengths) const {
+  const Var weight = key_weight();
+  return finished_keys(weight.defined() ? linear(memory, weight) : memory, lengths);
+}
+
+Var DecoderAttention::query_weight() const {
+  if (score_.kind == ScoreKind::concat) return slice(W_, 1, options_.key_width, options_.query_width);
+  return U_;
+}
+
+Var DecoderAttention::query_bias() const {
+  return b_;
+}
+
+RunScore DecoderAttention::score() const {
+  const float number = score_.number;
+  switch (score_.kind) {
+    case ScoreKind::additive:
+    case ScoreKind::concat:
+      return {.family = kernels::ScoreFamily::additive, .vector = v_};
+    case ScoreKind::scaled_dot:
+      return {.scale = number != 0 ? 1 / number : 1 / std::sqrt(static_cast<float>(options_.query_width))};
+    case ScoreKind::cosine:
+      return {.scale = number != 0 ? 1 / number : 1, .unit_query = true};
+    default:
+      return {};
+  }
+}
+
+KeyRun run_at(const DecoderAttentionOptions& options, int64_t step, int64_t keys) {
+  int64_t first = 0, last = keys - 1;
+  if (options.locality == Locality::local_m) {
+    // After the source's end, the window stays at its last key.
+    const int64_t place = std::min(step, keys - 1);
+    first = std::max<int64_t>(0, place - options.window);
+    last = std::min(keys - 1, place + options.window);
+  }
+  if (by_location(options)) last = std::min(last, options.max_positions - 1);
+  return {static_cast<int32_t>(first), static_cast<int32_t>(std::max<int64_t>(0, last - first + 1))};
+}
+
+KeyRun predicted_run(const DecoderAttentionOptions& options, float place, const KeyRun& seen) {
+  const auto reach = static_cast<float>(options.window);
+  const auto first = std::max(seen.first, static_cast<int32_t>(std::ceil(place - reach)));
+  const auto end = std::min(seen.first + seen.count, static_cast<int32_t>(std::floor(place + reach)) + 1);
+  return first < end ? KeyRun{first, end - first} : KeyRun{seen.first, 0};
+}
+
+KeyRuns DecoderAttention::runs(std::span<const int64_t> queries, std::span<const int64_t> keys) const {
+  KeyRuns runs = KeyRuns::sentences(queries, keys);
+  for (size_t s = 0; s < queries.size(); ++s) {
+    for (int64_t t = 0; t < queries[s]; ++t) {
+      const auto i = static_cast<size_t>(runs.query_begin[s] + t);
+      const KeyRun run = run_at(options_, t, keys[s]);
+      runs.first[i] += run.first;
+      runs.count[i] = run.count;
+    }
+  }
+  runs.measure();
+  return runs;
+}
+
+RunGaussian DecoderAttention::predict(const Var& states, KeyRuns& runs) const {
+  const int64_t queries = runs.queries();
+  const Tensor begins(Shape{queries}), sizes(Shape{queries});
+  for (size_t s = 0; s + 1 < runs.query_begin.size(); ++s) {
+    for (int64_t i = runs.query_begin[s]; i < runs.query_begin[s + 1]; ++i) {
+      begins.data()[i] = static_cast<float>(runs.key_begin[s]);
+      sizes.data()[i] = static_cast<float>(runs.key_begin[s + 1] - runs.key_begin[s]);
+    }
+  }
+  const Var hidden = tanh(linear(states, position_W_));
+  const Var place = reshape(sigmoid(linear(hidden, reshape(position_v_, {1, -1}))), {queries}) * Var(sizes);
+  for (size_t i = 0; i < runs.count.size(); ++i) {
+    const KeyRun run = predicted_run(options_, place.value().data()[i], {0, runs.count[i]});
+    runs.first[i] += run.first;
+    runs.count[i] = run.count;
+  }
+  runs.measure();
+  return {place + Var(begins), sigma()};
+}
+
+Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& values, KeyRuns runs,
+                                 std::string_view name) const {
+  const Var weight = query_weight();
+  const Var query = weight.defined() ? linear(states, weight, b_) : states;
+  const RunGaussian gaussian = options_.locality == Locality::local_p ? predict(states, runs) : RunGaussian{};
+  const SeenRuns seen =
+      attend_runs(query, keys, values, runs, score(), gaussian, attention_observer() != nullptr);
+  show(name, runs, seen.weights);
+  return seen.out;
+}
+
+void DecoderAttention::show(std::string_view name, const KeyRuns& runs, const Tensor& weights) const {
+  AttentionObserver* const observer = attention_observer();
+  if (observer == nullptr) return;
+  const AttentionSpec spec{.score = score_};
+  const AttentionObserver::Call call{name, spec, 1, 1, runs.queries(), runs.keys()};
+  const AttentionObserver::Wish wish = observer->wish(call);
+  if (wish.heads.empty() || wish.rows.empty()) return;
+  const Tensor shown = Tensor::zeros({1, 1, static_cast<int64_t>(wish.rows.size()), runs.keys()});
+  for (size_t i = 0; i < wish.rows.size(); ++i) {
+    const int64_t row = wish.rows[i];
+    require(row >= 0 && row < runs.queries(), "attention: weights of row ", row,
+            " were asked for; there are ", runs.queries());
+    std::copy_n(weights.data() + row * weights.size(1), runs.count[static_cast<size_t>(row)],
+                shown.data() + static_cast<int64_t>(i) * runs.keys() + runs.first[static_cast<size_t>(row)]);
+  }
+  observer->see(call, wish, {shown, {}});
+}
+
+}  // namespace fovea::nn

@@ -1,0 +1,86 @@
+// Where a recurrent decoder looks: any score, over the whole source sentence or a window in it.
+//
+// The layer says how queries meet keys and which they see; attend_runs() and attentive_gru() do the looking.
+// Keys are projected once for a sentence. Values are the caller's.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "attention/spec.h"
+#include "autograd/ops_attentive.h"
+#include "nn/module.h"
+
+namespace fovea::nn {
+
+enum class Locality {
+  global,   // the whole sentence
+  local_m,  // `window` keys on either side of the target token's own place
+  local_p,  // on either side of a predicted place, weighed by a Gaussian around it with sigma = window / 2
+};
+// "global", "local_m" or "local_p"; throws Error on anything else.
+Locality locality_named(const std::string& name);
+
+struct DecoderAttentionOptions {
+  int64_t query_width = 0, key_width = 0;
+  // A score of the algebra (additive, dot, scaled_dot, cosine(0.1), bilinear, concat), "general" for
+  // bilinear, or "location": Luong's score by the key's place alone.
+  std::string score = "additive";
+  int64_t hidden = 0;  // of additive and concat scores, and of the predicted place; 0: the query's width
+  Locality locality = Locality::global;
+  int64_t window = 10;
+  int64_t max_positions = 256;  // location: keys after that many are not seen
+};
+
+// Parameters: W, U, b, v of the score as AttentionParameters has them; key [Dq, Dk] for the scores by dot
+// product where widths differ; table [max_positions, Dq] for location; position.W [hidden, Dq] and
+// position.v [hidden] for local_p.
+class DecoderAttention : public Module {
+ public:
+  // Throws Error on an unknown score or a window that makes no sense.
+  DecoderAttention(const DecoderAttentionOptions& options, Rng& rng);
+
+  // What queries meet. memory: [keys, Dk], sentence after sentence -> [keys, d].
+  Var keys(const Var& memory, std::span<const int64_t> lengths) const;
+  // The two steps of that: memory times key_weight (undefined: memory itself), and what follows.
+  Var key_weight() const;
+  Var finished_keys(const Var& projected, std::span<const int64_t> lengths) const;
+  // The query is states query_weight^T + query_bias, or, where those are undefined, the state itself.
+  Var query_weight() const;
+  Var query_bias() const;
+  RunScore score() const;
+  // What each query sees before a place is predicted: for local_p the whole sentence.
+  KeyRuns runs(std::span<const int64_t> queries, std::span<const int64_t> keys) const;
+  // local_p: the predicted places p = S sigmoid(v^T tanh(W state)) of states [queries, Dq], counted among all
+  // keys. Narrows the runs to the keys within the window.
+  RunGaussian predict(const Var& states, KeyRuns& runs) const;
+
+  // All queries at once. states: [queries, Dq], values: [keys, Dv] -> [queries, Dv]. Shown to observers
+  // under `name`.
+  Var operator()(const Var& states, const Var& keys, const Var& values, KeyRuns runs,
+                 std::string_view name = {}) const;
+  // Shows weights [queries, longest run] to this thread's observer.
+  void show(std::string_view name, const KeyRuns& runs, const Tensor& weights) const;
+
+  const DecoderAttentionOptions& options() const { return options_; }
+  float sigma() const { return static_cast<float>(options_.window) / 2; }
+  Var position_weight() const { return position_W_; }
+  Var position_vector() const { return position_v_; }
+
+ private:
+  DecoderAttentionOptions options_;
+  Score score_;
+  Var W_, U_, b_, v_, key_, table_, position_W_, position_v_;
+};
+
+// The keys that step `step` sees of a sentence of `keys`, before a place is predicted: [first, first +
+// count).
+struct KeyRun {
+  int32_t first, count;
+};
+KeyRun run_at(const DecoderAttentionOptions& options, int64_t step, int64_t keys);
+// Those of `seen` within the window around a predicted place.
+KeyRun predicted_run(const DecoderAttentionOptions& options, float place, const KeyRun& seen);
+
+}  // namespace fovea::nn

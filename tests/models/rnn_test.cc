@@ -1,0 +1,182 @@
+// The recurrent translators: what they must be whatever they have learnt, and what attention buys.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "attention/attention.h"
+#include "autograd/ops.h"
+#include "base/parallel.h"
+#include "models/registry.h"
+#include "models/sentence_pairs.h"
+#include "train/optimizer.h"
+
+namespace fovea::models {
+namespace {
+
+struct Choice {
+  const char* model;
+  Json settings;
+};
+
+std::vector<Choice> choices() {
+  std::vector<Choice> all;
+  for (const char* score :
+       {"additive", "dot", "scaled_dot", "cosine(0.2)", "bilinear", "general", "concat", "location"})
+    all.push_back({"bahdanau", {{"score", score}, {"output", all.size() % 2 == 0 ? "maxout" : "linear"}}});
+  all.push_back({"bahdanau", {{"tie", "all"}, {"attention_width", 7}}});
+  all.push_back({"rnn", {{"tie", "output"}}});
+  return all;
+}
+
+std::unique_ptr<TranslationModel> make(const Choice& choice, Rng& rng, float dropout = 0) {
+  Json settings = choice.settings;
+  settings["embedding"] = 12;
+  settings["width"] = 12;
+  settings["dropout"] = dropout;
+  return make_translation_model(choice.model, translation_config(choice.model, settings, 20, 20), rng);
+}
+
+TEST(RnnTranslators, ABatchIsTheMeanOfItsSentences) {
+  for (const Choice& choice : choices()) {
+    Rng rng(1);
+    const auto model = make(choice, rng);
+    nn::Context context;
+    const data::Batch batch = testing::reversals(rng, 7);
+    const OutputLoss all = model->loss(batch, 0, context);
+    EXPECT_NEAR(all.loss.value().item(), std::log(20.0), 1.0) << choice.settings;
+    double sum = 0;
+    for (size_t i = 0; i < batch.pairs.size(); ++i)
+      sum += model->loss(testing::only(batch, i), 0, context).negative_log_likelihood;
+    EXPECT_NEAR(sum, all.negative_log_likelihood, 1e-3) << choice.model << choice.settings;
+  }
+}
+
+TEST(RnnTranslators, TrainingGivesTheSameBytesForAnyThreadCount) {
+  for (const Choice& choice : choices()) {
+    std::vector<std::vector<float>> runs;
+    for (const int threads : {1, 2, 3}) {
+      set_num_threads(threads);
+      Rng rng(1);
+      const auto model = make(choice, rng, 0.2f);
+      nn::Context context{.training = true, .rng = Rng(5)};
+      model->loss(testing::reversals(rng, 30), 0.1f, context).loss.backward();
+      runs.emplace_back();
+      for (const auto& [name, parameter] : model->parameters()) {
+        ASSERT_TRUE(parameter.grad().defined()) << name;
+        const std::vector<float> grad = parameter.grad().to_vector();
+        runs.back().insert(runs.back().end(), grad.begin(), grad.end());
+      }
+    }
+    set_num_threads(0);
+    EXPECT_EQ(runs[1], runs[0]) << choice.model << choice.settings;
+    EXPECT_EQ(runs[2], runs[0]) << choice.model << choice.settings;
+  }
+}
+
+// Keeps all weights of the decoder's looks.
+struct Watcher : AttentionObserver {
+  Wish wish(const Call& call) override {
+    Wish all{{0}, {}};
+    for (int64_t i = 0; i < call.queries; ++i) all.rows.push_back(static_cast<int32_t>(i));
+    return std::string_view(call.name).starts_with("decoder") ? all : Wish{};
+  }
+  void see(const Call& call, const Wish&, const Sight& sight) override {
+    names.emplace_back(call.name);
+    weights.push_back(sight.weights);
+  }
+  std::vector<std::string> names;
+  std::vector<Tensor> weights;
+};
+
+// Rows of the batch's other sentences get exactly 0; with `sums`, each row sums to 1.
+void expect_within_sentences(const data::Batch& batch, const Tensor& weights, bool sums) {
+  const auto targets = static_cast<int64_t>(batch.target_in.size()),
+             sources = static_cast<int64_t>(batch.source.size());
+  ASSERT_EQ(weights.shape(), (Shape{1, 1, targets, sources}));
+  int64_t row = 0, key = 0;
+  for (size_t s = 0; s < batch.pairs.size(); key += batch.source_lengths[s], ++s) {
+    for (int32_t t = 0; t < batch.target_lengths[s]; ++t, ++row) {
+      double sum = 0;
+      for (int64_t j = 0; j < sources; ++j) {
+        const float w = weights.data()[row * sources + j];
+        sum += w;
+        if (j < key || j >= key + batch.source_lengths[s]) {
+          ASSERT_EQ(w, 0) << row << " " << j;
+        }
+      }
+      if (sums) {
+        ASSERT_NEAR(sum, 1, 1e-5);
+      }
+    }
+  }
+}
+
+TEST(RnnTranslators, ATokenLooksAtItsOwnSentenceAlone) {
+  for (const Choice& choice : choices()) {
+    Rng rng(1);
+    const auto model = make(choice, rng);
+    nn::Context context;
+    const data::Batch batch = testing::reversals(rng, 5);
+    Watcher watcher;
+    {
+      const NoGrad no_grad;
+      const ObserveAttention observing(watcher);
+      model->states(batch, context);
+    }
+    if (choice.model == std::string("rnn")) {
+      EXPECT_TRUE(watcher.names.empty());
+      continue;
+    }
+    ASSERT_THAT(watcher.names, ::testing::ElementsAre("decoder.cross"));
+    const bool local_p = choice.settings.value("locality", "") == "local_p";
+    expect_within_sentences(batch, watcher.weights[0], !local_p);
+  }
+}
+
+// Share of tokens predicted, teacher-forced.
+double learn(const Choice& choice, int steps) {
+  Rng rng(1);
+  Json settings = choice.settings;
+  settings["embedding"] = 24;
+  settings["width"] = 32;
+  settings["dropout"] = 0;
+  const auto model =
+      make_translation_model(choice.model, translation_config(choice.model, settings, 20, 20), rng);
+  train::Optimizer optimizer(model->parameters(), train::Adam{.learning_rate = 5e-3});
+  nn::Context context{.training = true, .rng = Rng(5)};
+  for (int step = 0; step < steps; ++step) {
+    optimizer.clear_grad();
+    model->loss(testing::reversals(rng, 32, 16, 6, 10), 0, context).loss.backward();
+    optimizer.step();
+  }
+  const NoGrad no_grad;
+  context.training = false;
+  const data::Batch batch = testing::reversals(rng, 50, 16, 6, 10);
+  const OutputLayer output = model->output_layer();
+  const Tensor logits = linear(model->states(batch, context), output.weight, output.bias).value();
+  int64_t right = 0;
+  for (int64_t i = 0; i < logits.size(0); ++i) {
+    const float* row = logits.data() + i * logits.size(1);
+    right += std::max_element(row, row + logits.size(1)) - row == batch.target_out[static_cast<size_t>(i)];
+  }
+  return static_cast<double>(right) / static_cast<double>(logits.size(0));
+}
+
+TEST(RnnTranslators, AttentionLearnsToReverseWhatOneVectorCannotHold) {
+  const double with = learn({"bahdanau", Json::object()}, 250), without = learn({"rnn", Json::object()}, 250);
+  EXPECT_GT(with, 0.95);
+  EXPECT_LT(without, with - 0.3);
+}
+
+TEST(RnnTranslators, RefuseConfigsThatMakeNoSense) {
+  Rng rng(1);
+  for (const Choice& choice :
+       {Choice{"bahdanau", {{"score", "adition"}}}, Choice{"bahdanau", {{"score", "dot / causal"}}},
+        Choice{"bahdanau", {{"output", "softmax"}}}, Choice{"rnn", {{"score", "dot"}}},
+        Choice{"rnn", {{"tie", "some"}}}})
+    EXPECT_THROW(make(choice, rng), Error) << choice.settings;
+}
+
+}  // namespace
+}  // namespace fovea::models
