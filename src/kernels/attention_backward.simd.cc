@@ -2,8 +2,8 @@
 // Scores and their gradients have queries in the lanes, dK and dV have columns in the lanes: no transposes.
 //
 // dK and dV of a key head are gathered over all tiles that visit it. Tiles are dealt out to a fixed number of
-// cuts, each with sums of its own, added in order at the end: the result does not depend on the number of
-// threads.
+// cuts, each with sums of its own over the keys it meets, added in order at the end: the result does not
+// depend on the number of threads.
 //
 // Share of the FMA peak of forward and backward together, measured as in attention_forward.simd.cc. One head,
 // N = 512: 0.83 (d = 64); against that time dropout costs 1.10x, a bias with gradient 1.17x, ALiBi 1.06x.
@@ -23,31 +23,56 @@ constexpr int64_t kTileLanes = kMaxTileRows + kLanes;
 // Beyond this a float log-sum-exp is too coarse to give weights back, and the softmax is computed again.
 constexpr float kCoarseLse = 256;
 
+constexpr int64_t kBlockKeys = 64;
+
+int64_t key_blocks(const AttentionShape& shape) {
+  return (shape.keys + kBlockKeys - 1) / kBlockKeys;
+}
+
 // Sums of dK and dV over some tiles: in dk and dv themselves, or in memory with rows padded to whole vectors.
+// Keys are cleared block by block when a tile first meets them: a window meets few.
 struct KeySums {
   float* dk = nullptr;  // row j at dk + j * ld_k
   float* dv = nullptr;
   int64_t ld_k = 0, ld_v = 0;
+  uint8_t* met = nullptr;  // [key_blocks]: whether a block holds sums
 
+  static int64_t flag_floats(const AttentionShape& shape) { return round_up(key_blocks(shape), 64) / 4; }
   static int64_t floats(const AttentionShape& shape) {
-    return shape.keys * (round_up(shape.d, kLanes) + round_up(shape.dv, kLanes));
+    return shape.keys * (round_up(shape.d, kLanes) + round_up(shape.dv, kLanes)) + flag_floats(shape);
   }
   KeySums(const AttentionShape& shape, float* memory)
-      : dk(memory), ld_k(round_up(shape.d, kLanes)), ld_v(round_up(shape.dv, kLanes)) {
+      : dk(memory + flag_floats(shape)),
+        ld_k(round_up(shape.d, kLanes)),
+        ld_v(round_up(shape.dv, kLanes)),
+        met(reinterpret_cast<uint8_t*>(memory)) {
     dv = dk + shape.keys * ld_k;
   }
-  KeySums(const AttentionBackward& g, int64_t b, int64_t kv_head)
-      : dk(g.dk.at(b, kv_head, 0)), dv(g.dv.at(b, kv_head, 0)), ld_k(g.dk.row), ld_v(g.dv.row) {}
+  KeySums(const AttentionBackward& g, int64_t b, int64_t kv_head, float* flags)
+      : dk(g.dk.at(b, kv_head, 0)),
+        dv(g.dv.at(b, kv_head, 0)),
+        ld_k(g.dk.row),
+        ld_v(g.dv.row),
+        met(reinterpret_cast<uint8_t*>(flags)) {}
   // Whether the gradients themselves can be summed in: whole vectors stay inside a row.
   static bool in_place(const AttentionBackward& g) {
     const AttentionShape& shape = g.forward.shape;
     return g.dk.data && g.dv.data && shape.d % kLanes == 0 && shape.dv % kLanes == 0;
   }
-  void clear(const AttentionShape& shape) const {
-    for (int64_t j = 0; j < shape.keys; ++j) {
+  void forget(const AttentionShape& shape) const {
+    for (int64_t block = 0; block < key_blocks(shape); ++block) met[block] = 0;
+  }
+  void meet(const AttentionShape& shape, int64_t block) const {
+    met[block] = 1;
+    const int64_t end = smaller(shape.keys, (block + 1) * kBlockKeys);
+    for (int64_t j = block * kBlockKeys; j < end; ++j) {
       for (int64_t c = 0; c < round_up(shape.d, kLanes); ++c) dk[j * ld_k + c] = 0;
       for (int64_t c = 0; c < round_up(shape.dv, kLanes); ++c) dv[j * ld_v + c] = 0;
     }
+  }
+  void meet_all(const AttentionShape& shape) const {
+    for (int64_t block = 0; block < key_blocks(shape); ++block)
+      if (!met[block]) meet(shape, block);
   }
 };
 
@@ -342,6 +367,8 @@ struct TileJob {
                  float* dk[kMaxStrip];
                  float* dv[kMaxStrip];
                  for (int t = 0; t < count; ++t) {
+                   if (!keys.met[strip.keys[from + t] / kBlockKeys])
+                     keys.meet(shape, strip.keys[from + t] / kBlockKeys);
                    dk[t] = keys.dk + strip.keys[from + t] * keys.ld_k;
                    dv[t] = keys.dv + strip.keys[from + t] * keys.ld_v;
                  }
@@ -419,30 +446,101 @@ struct Cuts {
   }
 };
 
-// Sums of the cuts of one key head, in order, into dk and dv.
+// Sums of the cuts of one key head, in order, into dk and dv, for one block of keys.
 void write_key_gradients(const AttentionBackward& g, int64_t b, int64_t kv_head, const float* sums,
-                         int64_t cuts, int64_t from, int64_t to) {
+                         int64_t cuts, int64_t block) {
   const AttentionShape& shape = g.forward.shape;
   const int64_t size = KeySums::floats(shape);
-  const KeySums first(shape, const_cast<float*>(sums));
-  const auto write = [&](const HeadView<float>& view, const float* x, int64_t ld, int64_t columns) {
+  const int64_t from = block * kBlockKeys, to = smaller(shape.keys, from + kBlockKeys);
+  const auto write = [&](const HeadView<float>& view, const float* x, int64_t ld, int64_t columns,
+                         bool first) {
     if (!view.data) return;
     for (int64_t j = from; j < to; ++j) {
       float* row = view.at(b, kv_head, j);
-      for (int64_t c = 0; c < columns; ++c) row[c] = x[j * ld + c];
-      for (int64_t cut = 1; cut < cuts; ++cut)
-        for (int64_t c = 0; c < columns; ++c) row[c] += x[cut * size + j * ld + c];
+      if (!x)
+        for (int64_t c = 0; c < columns; ++c) row[c] = 0;
+      else if (first)
+        for (int64_t c = 0; c < columns; ++c) row[c] = x[j * ld + c];
+      else
+        for (int64_t c = 0; c < columns; ++c) row[c] += x[j * ld + c];
     }
   };
-  write(g.dk, first.dk, first.ld_k, shape.d);
-  write(g.dv, first.dv, first.ld_v, shape.dv);
+  bool first = true;
+  for (int64_t cut = 0; cut < cuts; ++cut) {
+    const KeySums keys(shape, const_cast<float*>(sums + cut * size));
+    if (!keys.met[block]) continue;
+    write(g.dk, keys.dk, keys.ld_k, shape.d, first);
+    write(g.dv, keys.dv, keys.ld_v, shape.dv, first);
+    first = false;
+  }
+  if (!first) return;
+  write(g.dk, nullptr, 0, shape.d, true);
+  write(g.dv, nullptr, 0, shape.dv, true);
 }
+
+// The tiles [begin, end) of a group that one of `cuts` takes: neighbours, so that it meets few keys where the
+// pattern is local, and in shares of about the same work.
+struct CutTiles {
+  int64_t begin = 0, end = 0;
+
+  CutTiles(const AttentionPlan& plan, int64_t group, int64_t cut, int64_t cuts) {
+    const int64_t first = plan.group_tiles[group], last = plan.group_tiles[group + 1];
+    const auto work = [&](int64_t t) {
+      const PlanTile& tile = plan.tiles[t];
+      int64_t keys = 1;
+      for (int s = tile.segment_begin; s < tile.segment_end; ++s) keys += plan.segments[s].key_count;
+      return keys * tile.row_count;
+    };
+    int64_t total = 1, before = 0;
+    for (int64_t t = first; t < last; ++t) total += work(t);
+    begin = end = first;
+    for (int64_t t = first; t < last; ++t) {
+      const int64_t owner = before * cuts / total;
+      if (owner < cut) begin = t + 1;
+      if (owner <= cut) end = t + 1;
+      before += work(t);
+    }
+  }
+};
+
+// 1 for every (batch, head) whose numbers are not all finite: a weight of 0 must then take nothing from them.
+struct OddHeads {
+  int32_t* keys;     // [batch * kv_heads]
+  int32_t* queries;  // [batch * heads]
+
+  static int64_t floats(const AttentionShape& shape) { return shape.batch * (shape.kv_heads + shape.heads); }
+  OddHeads(const AttentionBackward& g, bool masks, float* memory)
+      : keys(reinterpret_cast<int32_t*>(memory)),
+        queries(keys + g.forward.shape.batch * g.forward.shape.kv_heads) {
+    const AttentionForward& a = g.forward;
+    const AttentionShape& shape = a.shape;
+    for (int64_t n = 0; n < floats(shape); ++n) keys[n] = 0;
+    if (!masks) return;
+    constexpr int64_t kRows = 1024;
+    const auto look = [&](HeadView<const float> x, int64_t heads, int64_t rows, int64_t columns,
+                          int32_t* odd) {
+      const int64_t blocks = (rows + kRows - 1) / kRows;
+      parallel_for(shape.batch * heads * blocks, 4, [&](int64_t begin, int64_t end) {
+        for (int64_t n = begin; n < end; ++n) {
+          const int64_t head = n / blocks, from = n % blocks * kRows;
+          if (!all_finite(x.at(head / heads, head % heads, from), x.row, smaller(kRows, rows - from),
+                          columns))
+            __atomic_store_n(odd + head, 1, __ATOMIC_RELAXED);
+        }
+      });
+    };
+    look(a.k, shape.kv_heads, shape.keys, shape.d, keys);
+    look(a.v, shape.kv_heads, shape.keys, shape.dv, keys);
+    look(a.q, shape.heads, shape.queries, shape.d, queries);
+    look(g.d_out, shape.heads, shape.queries, shape.dv, queries);
+  }
+};
 
 struct BackwardJob {
   const AttentionBackward& g;
   const AttentionShape& shape;
   Cuts cuts;
-  bool masks;
+  OddHeads odd;
   HeadSums* head_sums;  // [batch * heads][cuts]
   float* key_sums;      // [batch * kv_heads][cuts], or null where one cut writes at once
 
@@ -452,21 +550,19 @@ struct BackwardJob {
     const int64_t tile_floats = round_up(TileMemory::floats(shape), 16);
     const int64_t key_floats = KeySums::floats(shape);
     const bool direct = !key_sums && KeySums::in_place(g);
-    float* scratch = attention_scratch(tile_floats + (key_sums || direct ? 0 : key_floats));
+    float* scratch = attention_scratch(tile_floats + (key_sums ? 0
+                                                      : direct ? KeySums::flag_floats(shape)
+                                                               : key_floats));
     float* memory = key_sums ? key_sums + ((b * shape.kv_heads + kv_head) * cuts.cuts + cut) * key_floats
                              : scratch + tile_floats;
-    const KeySums keys = direct ? KeySums(g, b, kv_head) : KeySums(shape, memory);
-    keys.clear(shape);
-    const bool keys_finite = !masks || (all_finite(a.k.at(b, kv_head, 0), a.k.row, shape.keys, shape.d) &&
-                                        all_finite(a.v.at(b, kv_head, 0), a.v.row, shape.keys, shape.dv));
+    const KeySums keys = direct ? KeySums(g, b, kv_head, memory) : KeySums(shape, memory);
+    keys.forget(shape);
     const int64_t sharing = shape.heads / shape.kv_heads;
     for (int64_t h = kv_head * sharing; h < (kv_head + 1) * sharing; ++h) {
-      const bool finite =
-          keys_finite && (!masks || (all_finite(a.q.at(b, h, 0), a.q.row, shape.queries, shape.d) &&
-                                     all_finite(g.d_out.at(b, h, 0), g.d_out.row, shape.queries, shape.dv)));
+      const bool finite = !odd.keys[b * shape.kv_heads + kv_head] && !odd.queries[b * shape.heads + h];
       HeadSums& sums = head_sums[(b * shape.heads + h) * cuts.cuts + cut];
-      const int64_t group = plan_group(*a.plan, b, h);
-      for (int64_t t = a.plan->group_tiles[group] + cut; t < a.plan->group_tiles[group + 1]; t += cuts.cuts) {
+      const CutTiles tiles(*a.plan, plan_group(*a.plan, b, h), cut, cuts.cuts);
+      for (int64_t t = tiles.begin; t < tiles.end; ++t) {
         if (a.plan->tiles[t].row_count == 0) continue;
         TileJob job(g, b, h, a.plan->tiles[t], scratch);
         if (finite)
@@ -475,7 +571,11 @@ struct BackwardJob {
           job.run<true>(keys, sums);
       }
     }
-    if (!key_sums && !direct) write_key_gradients(g, b, kv_head, memory, 1, 0, shape.keys);
+    if (direct)
+      keys.meet_all(shape);
+    else if (!key_sums)
+      for (int64_t block = 0; block < key_blocks(shape); ++block)
+        write_key_gradients(g, b, kv_head, memory, 1, block);
   }
 
   void run_share(int64_t share, int64_t cut) const {
@@ -494,11 +594,14 @@ void backward(const AttentionBackward& g) {
   if (heads == 0) return;
   const int64_t head_sum_floats = heads * cuts.cuts * static_cast<int64_t>(sizeof(HeadSums) / sizeof(float));
   const int64_t key_floats = cuts.cuts > 1 ? key_heads * cuts.cuts * KeySums::floats(shape) : 0;
-  float* head_memory = attention_workspace(round_up(head_sum_floats, 16) + key_floats);
+  const int64_t odd_floats = round_up(OddHeads::floats(shape), 16);
+  float* head_memory = attention_workspace(round_up(head_sum_floats, 16) + odd_floats + key_floats);
   HeadSums* head_sums = reinterpret_cast<HeadSums*>(head_memory);
   for (int64_t n = 0; n < heads * cuts.cuts; ++n) head_sums[n] = HeadSums{};
-  float* key_memory = cuts.cuts > 1 ? head_memory + round_up(head_sum_floats, 16) : nullptr;
-  const BackwardJob job{g, shape, cuts, plan_masks(*g.forward.plan), head_sums, key_memory};
+  float* odd_memory = head_memory + round_up(head_sum_floats, 16);
+  const OddHeads odd(g, plan_masks(*g.forward.plan), odd_memory);
+  float* key_memory = cuts.cuts > 1 ? odd_memory + odd_floats : nullptr;
+  const BackwardJob job{g, shape, cuts, odd, head_sums, key_memory};
 
   const int64_t pieces = cuts.shares * cuts.cuts;
   const int64_t work = larger(1, shape.queries * shape.keys * (shape.d + shape.dv));
@@ -507,13 +610,13 @@ void backward(const AttentionBackward& g) {
     for (int64_t n = begin; n < end; ++n) job.run_share(n / cuts.cuts, n % cuts.cuts);
   });
   if (cuts.cuts > 1) {
-    constexpr int64_t kRows = 256;
-    const int64_t blocks = (shape.keys + kRows - 1) / kRows;
-    parallel_chunks(key_heads * blocks, [&](int64_t n) {
-      const int64_t head = n / blocks, from = n % blocks * kRows;
-      write_key_gradients(g, head / shape.kv_heads, head % shape.kv_heads,
-                          key_memory + head * cuts.cuts * KeySums::floats(shape), cuts.cuts, from,
-                          smaller(from + kRows, shape.keys));
+    const int64_t blocks = key_blocks(shape);
+    parallel_for(key_heads * blocks, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        const int64_t head = n / blocks;
+        write_key_gradients(g, head / shape.kv_heads, head % shape.kv_heads,
+                            key_memory + head * cuts.cuts * KeySums::floats(shape), cuts.cuts, n % blocks);
+      }
     });
   }
   for (int64_t h = 0; h < shape.heads; ++h) {

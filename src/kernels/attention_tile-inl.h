@@ -376,9 +376,11 @@ struct Strip {
   }
 };
 
-// Keys of a strip that a scratch of about 16 KiB holds.
+// Keys of a strip. Long ones: sums are carried through memory once a strip, and that costs more than keys and
+// values that come from the second cache. At d = 128 strips of 32 keys reach 0.85 of the FMA peak, 128 keys
+// 0.89.
 inline int strip_keys(int64_t d, int64_t dv) {
-  return static_cast<int>(larger(16, smaller(kMaxStrip, 4096 / larger(1, larger(d, dv)) / 4 * 4)));
+  return static_cast<int>(larger(16, smaller(kMaxStrip, 16384 / larger(1, larger(d, dv)) / 4 * 4)));
 }
 
 // Which of a segment's keys a lane group sees. [low, high) holds every visible key; [full_low, full_high) are

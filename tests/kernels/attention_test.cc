@@ -358,13 +358,31 @@ TEST(Attention, GroupedHeadsShareKeys) {
 
 TEST(Attention, FewQueriesOnManyKeys) {
   for (const int nq : {1, 2, 5, 8})
-    for (const int d : {32, 100}) {
-      Case c{.shape = {1, 4, 2, nq, 700, d, d}, .plan = causal_plan(nq, 700, 48), .scale = 0.1f};
+    for (const int d : {32, 100, 128}) {
+      Case c{.shape = {1, 4, 2, nq, 1100, d, d}, .plan = causal_plan(nq, 1100, 48), .scale = 0.1f};
       expect_same_as_reference(c, "few " + std::to_string(nq));
       c.alibi = c.bias = c.sink = c.cap = true;
       c.dropout = 0.2f;
       expect_same_as_reference(c, "few with terms " + std::to_string(nq));
     }
+}
+
+// Long enough for several cuts of the backward pass, each of which meets some keys alone.
+TEST(Attention, KeysThatFewTilesMeetGetTheirGradients) {
+  const auto windows = [](int nq, int nk) {
+    PlanMaker maker(nq, nk);
+    each_tile(nq, 48, [&](int first, int count) {
+      maker.tile(first, 1, count);
+      const int from = std::min(first, nk - 70);
+      if (from < 300 || from >= 500) maker.full(from, 70);  // keys 370 to 499 are seen by nobody
+      if (first == 480) maker.gathered({3, 299, nk - 1});
+    });
+    return maker.finish();
+  };
+  for (const int d : {8, 20}) {
+    const Case c{.shape = {1, 1, 1, 1100, 900, d, d}, .plan = windows(1100, 900)};
+    expect_same_as_reference(c, "d " + std::to_string(d));
+  }
 }
 
 TEST(Attention, RowThatSeesNothingGivesZero) {
