@@ -3,74 +3,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "autograd/attentive_call.h"
 #include "kernels/attentive_gru.h"
 
 namespace fovea {
-namespace {
 
-const float* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data() : nullptr;
-}
-Tensor dense(const Var& v) {
-  return v.defined() ? v.value().contiguous() : Tensor();
-}
-// A tensor for a gradient that the kernel always makes, or only where it is asked for.
-Tensor gradient_of(const Var& v) {
-  return v.requires_grad() ? Tensor(v.shape()) : Tensor();
-}
-float* data_of(const Tensor& t) {
-  return t.defined() ? t.data() : nullptr;
-}
-void pass(const Var& v, const Tensor& gradient) {
-  if (v.defined() && gradient.defined()) v.add_grad(gradient);
-}
-
-kernels::RunScore kernel_score(const RunScore& score, int64_t d, const Tensor& vector) {
-  require(score.family != kernels::ScoreFamily::additive ||
-              (score.vector.defined() && score.vector.shape() == Shape{d}),
-          "attention: an additive score wants a vector of [", d, "]");
-  return {.family = score.family,
-          .d = d,
-          .scale = score.scale,
-          .unit_query = score.unit_query,
-          .vector = data_or_null(vector)};
-}
-
-kernels::Runs kernel_runs(const KeyRuns& runs, const Tensor& centre, float sigma, const Tensor& soft) {
-  return {.sentences = static_cast<int64_t>(runs.query_begin.size()) - 1,
-          .query_begin = runs.query_begin.data(),
-          .key_begin = runs.key_begin.data(),
-          .first = runs.first.data(),
-          .count = runs.count.data(),
-          .centre = data_or_null(centre),
-          .sigma = sigma,
-          .soft = soft.data(),
-          .soft_row = runs.longest};
-}
-
-// The weights as they met v: the softmax times the gaussian, 0 after the end of a run.
-Tensor weights_of(const kernels::Runs& runs, int64_t queries) {
-  const Tensor weights = Tensor::zeros({queries, runs.soft_row});
-  for (int64_t i = 0; i < queries; ++i) {
-    const kernels::AttentionRun run = kernels::run_of(runs, i);
-    for (int64_t j = 0; j < run.count; ++j)
-      weights.data()[i * runs.soft_row + j] = run.soft[j] * kernels::run_gaussian(run, j);
-  }
-  return weights;
-}
-
-void check_runs(const KeyRuns& runs) {
-  FOVEA_ASSERT(runs.query_begin.size() == runs.key_begin.size());
-  FOVEA_ASSERT(runs.first.size() == static_cast<size_t>(runs.queries()) &&
-               runs.count.size() == runs.first.size());
-}
-
-void check_shape(const char* what, const Var& got, const Shape& wanted) {
-  require(got.defined() && got.shape() == wanted, "attention: got ", what, " of shape ",
-          got.defined() ? got.shape() : Shape{}, ", wanted ", wanted);
-}
-
-}  // namespace
+using namespace attentive;
 
 KeyRuns KeyRuns::sentences(std::span<const int64_t> queries, std::span<const int64_t> keys) {
   require(queries.size() == keys.size(), "attention: ", queries.size(), " sentences ask ", keys.size());

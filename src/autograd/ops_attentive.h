@@ -65,4 +65,31 @@ struct AttentiveStates {
 };
 AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, bool want_weights = false);
 
+// Stacked LSTMs that look after every step and read at the next what they saw; see kernels/attentive_lstm.h.
+struct AttentiveLstm {
+  Var products;  // [steps, 4 H]: W x + biases of layer 0
+  struct Layer {
+    Var input;          // [4 H, H]: of the layer below; of layer 0, of what was seen
+    Var state;          // [4 H, H]
+    Var bias{};         // [4 H] or undefined
+    uint64_t seed = 0;  // of dropout on the layer below's states
+  };
+  std::vector<Layer> layers;
+  Var h{}, c{};          // first states: [layers, sentences, H]
+  Var keys{}, values{};  // [keys, d], [keys, H]
+  Var combine{};         // [H, H]
+  Var query_weight{}, query_bias{};
+  RunScore score{};
+  Var position_weight{}, position_vector{};  // [P, H], [P]; undefined: nothing is predicted
+  int64_t window = 0;
+  float sigma = 0;
+  float dropout = 0;
+};
+struct FedStates {
+  Var states;      // [steps, H]
+  Tensor weights;  // as in SeenRuns
+};
+// Predicted places narrow the runs.
+FedStates attentive_lstm(const AttentiveLstm& decoder, KeyRuns& runs, bool want_weights = false);
+
 }  // namespace fovea

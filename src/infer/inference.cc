@@ -1,6 +1,7 @@
 #include "infer/inference.h"
 
 #include "infer/bahdanau_decoder.h"
+#include "infer/luong_decoder.h"
 #include "infer/transformer_decoder.h"
 
 namespace fovea {
@@ -10,6 +11,8 @@ std::unique_ptr<Inference> make_inference(const models::TranslationModel& model)
     return std::make_unique<TransformerInference>(*transformer);
   if (const auto* bahdanau = dynamic_cast<const models::Bahdanau*>(&model))
     return std::make_unique<BahdanauInference>(*bahdanau);
+  if (const auto* luong = dynamic_cast<const models::Luong*>(&model))
+    return std::make_unique<LuongInference>(*luong);
   FOVEA_ASSERT(false && "a model without inference");
   return nullptr;
 }

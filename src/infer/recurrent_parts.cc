@@ -1,7 +1,6 @@
 #include "infer/recurrent_parts.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "autograd/ops_shape.h"
 #include "base/parallel.h"
@@ -112,10 +111,7 @@ kernels::RunScore PackedAttention::score() const {
 }
 
 float PackedAttention::predicted_share(const float* hidden) const {
-  float sum = 0;
-  for (int64_t i = 0; i < position_vector_.count(); ++i)
-    sum += position_vector_.data()[i] * std::tanh(hidden[i]);
-  return 1 / (1 + std::exp(-sum));
+  return kernels::predicted_share(position_vector_.data(), hidden, position_vector_.count());
 }
 
 RowLooks::RowLooks(Tensor keys, Tensor values, std::span<const int64_t> lengths)

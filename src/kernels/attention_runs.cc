@@ -44,6 +44,8 @@ float predicted_share(const float* vector, const float* before, int64_t count) {
 }
 
 PredictedRun predicted_run(float place, int64_t window, int64_t keys) {
+  // Damaged weights are for the loss to show.
+  if (std::isnan(place)) return {0, static_cast<int32_t>(keys)};
   const auto reach = static_cast<float>(window);
   const auto first = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(place - reach)));
   const auto end = std::min<int64_t>(keys, static_cast<int64_t>(std::floor(place + reach)) + 1);

@@ -8,6 +8,7 @@
 
 #include "io/json.h"
 #include "models/bahdanau.h"
+#include "models/luong.h"
 #include "models/transformer.h"
 #include "models/translation.h"
 
@@ -26,6 +27,7 @@ template <class Visit>
 void for_each_translation_model(Visit&& visit) {
   visit(TranslationEntry<TransformerConfig, Transformer>{"transformer"});
   visit(TranslationEntry<BahdanauConfig, Bahdanau>{"bahdanau"});
+  visit(TranslationEntry<LuongConfig, Luong>{"luong"});
   visit(TranslationEntry<RnnConfig, Bahdanau>{"rnn"});
 }
 

@@ -116,13 +116,6 @@ KeyRun run_at(const DecoderAttentionOptions& options, int64_t step, int64_t keys
   return {static_cast<int32_t>(first), static_cast<int32_t>(std::max<int64_t>(0, last - first + 1))};
 }
 
-KeyRun predicted_run(const DecoderAttentionOptions& options, float place, const KeyRun& seen) {
-  const auto reach = static_cast<float>(options.window);
-  const auto first = std::max(seen.first, static_cast<int32_t>(std::ceil(place - reach)));
-  const auto end = std::min(seen.first + seen.count, static_cast<int32_t>(std::floor(place + reach)) + 1);
-  return first < end ? KeyRun{first, end - first} : KeyRun{seen.first, 0};
-}
-
 KeyRuns DecoderAttention::runs(std::span<const int64_t> queries, std::span<const int64_t> keys) const {
   KeyRuns runs = KeyRuns::sentences(queries, keys);
   for (size_t s = 0; s < queries.size(); ++s) {
@@ -149,7 +142,7 @@ RunGaussian DecoderAttention::predict(const Var& states, KeyRuns& runs) const {
   const Var hidden = tanh(linear(states, position_W_));
   const Var place = reshape(sigmoid(linear(hidden, reshape(position_v_, {1, -1}))), {queries}) * Var(sizes);
   for (size_t i = 0; i < runs.count.size(); ++i) {
-    const KeyRun run = predicted_run(options_, place.value().data()[i], {0, runs.count[i]});
+    const auto run = kernels::predicted_run(place.value().data()[i], options_.window, runs.count[i]);
     runs.first[i] += run.first;
     runs.count[i] = run.count;
   }

@@ -80,7 +80,5 @@ struct KeyRun {
   int32_t first, count;
 };
 KeyRun run_at(const DecoderAttentionOptions& options, int64_t step, int64_t keys);
-// Those of `seen` within the window around a predicted place.
-KeyRun predicted_run(const DecoderAttentionOptions& options, float place, const KeyRun& seen);
 
 }  // namespace fovea::nn

@@ -33,7 +33,7 @@ struct TranslateTraining {
   static constexpr auto fields() {
     using T = TranslateTraining;
     return std::tuple{
-        Field{"model", &T::model, "transformer, bahdanau or rnn (no attention)"},
+        Field{"model", &T::model, "transformer, bahdanau, luong or rnn (no attention)"},
         Field{"tokenizer", &T::tokenizer,
               "bpe or unigram (SentencePiece, learnt from the training text), or words"},
         Field{"vocabulary", &T::vocabulary, "tokens to learn; words: the most frequent ones, 0 for all"},

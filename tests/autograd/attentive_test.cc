@@ -192,5 +192,136 @@ TEST(AttentiveGru, BytesDoNotDependOnThreads) {
   EXPECT_EQ(results[2], results[0]);
 }
 
+// A stack of LSTMs that looks after each step, from the ops it is made of.
+Var fed_by_steps(const AttentiveLstm& p, const KeyRuns& runs) {
+  const int64_t hidden = p.combine.size(0);
+  std::vector<Var> all;
+  const auto rows = [](const Var& x, int64_t begin, int64_t count) { return slice(x, 0, begin, count); };
+  const auto gate = [&](const Var& x, int64_t g) { return slice(x, 1, g * hidden, hidden); };
+  for (size_t s = 0; s + 1 < runs.query_begin.size(); ++s) {
+    const int64_t begin = runs.key_begin[s], size = runs.key_begin[s + 1] - begin;
+    const Var keys = rows(p.keys, begin, size), values = rows(p.values, begin, size);
+    std::vector<Var> h, c;
+    for (size_t l = 0; l < p.layers.size(); ++l) {
+      const auto first = [&](const Var& states) {
+        const Var layer = rows(states, static_cast<int64_t>(l), 1);
+        return reshape(slice(layer, 1, static_cast<int64_t>(s), 1), {1, hidden});
+      };
+      h.push_back(first(p.h));
+      c.push_back(first(p.c));
+    }
+    Var seen(Tensor::zeros({1, hidden}));
+    for (int64_t t = runs.query_begin[s]; t < runs.query_begin[s + 1]; ++t) {
+      for (size_t l = 0; l < p.layers.size(); ++l) {
+        const Var below = l == 0 ? seen : h[l - 1];
+        Var gates = linear(below, p.layers[l].input) + linear(h[l], p.layers[l].state, p.layers[l].bias);
+        if (l == 0) gates = gates + rows(p.products, t, 1);
+        c[l] = sigmoid(gate(gates, 1)) * c[l] + sigmoid(gate(gates, 0)) * tanh(gate(gates, 2));
+        h[l] = sigmoid(gate(gates, 3)) * tanh(c[l]);
+      }
+      KeyRuns one = KeyRuns::sentences(std::vector<int64_t>{1}, std::vector<int64_t>{size});
+      RunGaussian gaussian;
+      if (p.position_weight.defined()) {
+        const Var shown = tanh(linear(h.back(), p.position_weight));
+        gaussian = {reshape(sigmoid(linear(shown, reshape(p.position_vector, {1, -1}))), {1}) *
+                        static_cast<float>(size),
+                    p.sigma};
+        const auto run = kernels::predicted_run(gaussian.centre.value().item(), p.window, size);
+        one.first = {run.first};
+        one.count = {run.count};
+        one.measure();
+      }
+      const Var query = p.query_weight.defined() ? linear(h.back(), p.query_weight, p.query_bias) : h.back();
+      const Var look = attend_runs(query, keys, values, one, p.score, gaussian).out;
+      seen = tanh(look + linear(h.back(), p.combine));
+      all.push_back(seen);
+    }
+  }
+  return concat(all, 0);
+}
+
+struct FedProblem {
+  std::vector<Tensor> inputs;
+  bool additive, predicts;
+
+  FedProblem(bool is_additive, bool is_predicting, int64_t h, int64_t d)
+      : additive(is_additive), predicts(is_predicting) {
+    if (!additive) d = h;
+    inputs = {random_tensor({10, 4 * h}, 1), random_tensor({2, 4, h}, 2), random_tensor({2, 4, h}, 3),
+              random_tensor({10, d}, 4),     random_tensor({10, h}, 5),   random_tensor({h, h}, 6),
+              random_tensor({d, h}, 7),      random_tensor({d}, 8),       random_tensor({d}, 9),
+              random_tensor({3, h}, 10),     random_tensor({3}, 11)};
+    for (uint64_t l = 0; l < 2; ++l)
+      for (const Shape& shape : {Shape{4 * h, h}, Shape{4 * h, h}, Shape{4 * h}})
+        inputs.push_back(random_tensor(shape, 12 + inputs.size() + l));
+    for (Tensor& t : inputs)
+      for (float& x : t.span()) x *= 0.5f;
+  }
+  AttentiveLstm decoder(std::span<const Var> in) const {
+    AttentiveLstm p{.products = in[0],
+                    .layers = {{in[11], in[12], in[13]}, {in[14], in[15], in[16]}},
+                    .h = in[1],
+                    .c = in[2],
+                    .keys = in[3],
+                    .values = in[4],
+                    .combine = in[5]};
+    if (additive) {
+      p.query_weight = in[6];
+      p.query_bias = in[7];
+      p.score = {.family = kernels::ScoreFamily::additive, .vector = in[8]};
+    }
+    if (predicts) {
+      p.position_weight = in[9];
+      p.position_vector = in[10];
+      p.window = 1;
+      p.sigma = 0.5f;
+    }
+    return p;
+  }
+};
+
+TEST(AttentiveLstm, EqualsItsStepsForwardAndBackward) {
+  for (const bool additive : {true, false}) {
+    for (const bool predicts : {true, false}) {
+      const FedProblem problem(additive, predicts, 21, 13);
+      std::vector<std::vector<Tensor>> gradients;
+      std::vector<Tensor> values;
+      for (const bool fused : {true, false}) {
+        std::vector<Var> leaves;
+        for (const Tensor& t : problem.inputs) leaves.emplace_back(t, true);
+        KeyRuns runs = KeyRuns::sentences(kQueries, kKeys);
+        const AttentiveLstm decoder = problem.decoder(leaves);
+        const Var y = fused ? attentive_lstm(decoder, runs).states : fed_by_steps(decoder, runs);
+        y.backward(random_tensor(y.shape(), 77));
+        values.push_back(y.value());
+        gradients.emplace_back();
+        for (const Var& leaf : leaves) gradients.back().push_back(leaf.grad());
+      }
+      for (int64_t i = 0; i < values[0].count(); ++i)
+        ASSERT_NEAR(values[0].data()[i], values[1].data()[i], 1e-5);
+      for (size_t k = 0; k < gradients[0].size(); ++k) {
+        ASSERT_EQ(gradients[0][k].defined(), gradients[1][k].defined()) << "input " << k;
+        for (int64_t i = 0; gradients[0][k].defined() && i < gradients[0][k].count(); ++i)
+          ASSERT_NEAR(gradients[0][k].data()[i], gradients[1][k].data()[i],
+                      1e-4 * (1 + std::fabs(gradients[1][k].data()[i])))
+              << "input " << k << " element " << i << (additive ? " additive" : " dot") << predicts;
+      }
+    }
+  }
+}
+
+TEST(AttentiveLstm, GradientsMatchFiniteDifferencesAlsoUnderDropout) {
+  const FedProblem problem(true, false, 4, 3);
+  check_gradients(
+      [&](std::span<const Var> in) {
+        AttentiveLstm decoder = problem.decoder(in);
+        decoder.dropout = 0.4f;
+        decoder.layers[1].seed = 5;
+        KeyRuns runs = KeyRuns::sentences(kQueries, kKeys);
+        return attentive_lstm(decoder, runs).states;
+      },
+      problem.inputs);
+}
+
 }  // namespace
 }  // namespace fovea

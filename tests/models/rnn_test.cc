@@ -26,13 +26,23 @@ std::vector<Choice> choices() {
     all.push_back({"bahdanau", {{"score", score}, {"output", all.size() % 2 == 0 ? "maxout" : "linear"}}});
   all.push_back({"bahdanau", {{"tie", "all"}, {"attention_width", 7}}});
   all.push_back({"rnn", {{"tie", "output"}}});
+  for (const char* score : {"dot", "general", "concat", "location", "cosine(0.2)"})
+    for (const char* locality : {"global", "local_m", "local_p"})
+      for (const bool feeding : {false, true})
+        all.push_back({"luong",
+                       {{"score", score},
+                        {"locality", locality},
+                        {"window", 2},
+                        {"layers", all.size() % 2 == 0 ? 1 : 2},
+                        {"bidirectional", all.size() % 3 == 0},
+                        {"input_feeding", feeding}}});
   return all;
 }
 
 std::unique_ptr<TranslationModel> make(const Choice& choice, Rng& rng, float dropout = 0) {
   Json settings = choice.settings;
   settings["embedding"] = 12;
-  settings["width"] = 12;
+  if (!settings.contains("width")) settings["width"] = 12;
   settings["dropout"] = dropout;
   return make_translation_model(choice.model, translation_config(choice.model, settings, 20, 20), rng);
 }

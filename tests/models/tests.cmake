@@ -1,3 +1,6 @@
 fovea_test(models/transformer_test unit)
 fovea_test(models/rnn_test unit)
 target_link_libraries(test_models_rnn_test PRIVATE nlohmann_json::nlohmann_json)
+fovea_test(models/golden_test golden)
+target_compile_definitions(test_models_golden_test PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
+target_link_libraries(test_models_golden_test PRIVATE nlohmann_json::nlohmann_json)

@@ -1,0 +1,77 @@
+// The attentional models of Luong et al. (2015): stacked LSTMs, and a decoder that looks after every step.
+//
+// The attentional vector h~ = tanh(Wc [context; h]) is what the output layer reads and, with input feeding,
+// what the next step reads beside its token.
+#pragma once
+
+#include <string>
+#include <tuple>
+
+#include "base/fields.h"
+#include "models/translation.h"
+#include "nn/decoder_attention.h"
+#include "nn/recurrent.h"
+
+namespace fovea::models {
+
+struct LuongConfig {
+  int64_t source_vocabulary = 0, target_vocabulary = 0;
+  int64_t embedding = 512, width = 512, layers = 2;
+  std::string score = "bilinear";
+  std::string locality = "global";
+  int64_t window = 10;
+  bool input_feeding = true;
+  bool bidirectional = false;
+  float dropout = 0.2f;
+  std::string tie = "none";
+
+  static constexpr auto fields() {
+    using T = LuongConfig;
+    return std::tuple{
+        Field{"source_vocabulary", &T::source_vocabulary, "tokens of the source"},
+        Field{"target_vocabulary", &T::target_vocabulary, "tokens of the target"},
+        Field{"embedding", &T::embedding, "features of a token"},
+        Field{"width", &T::width, "of the states, and of what the output layer reads"},
+        Field{"layers", &T::layers, "stacked LSTM layers on either side"},
+        Field{"score", &T::score,
+              "bilinear (general), dot, concat, location, additive, scaled_dot, cosine(0.1)"},
+        Field{"locality", &T::locality, "global, local_m or local_p"},
+        Field{"window", &T::window, "local: keys seen on either side of the place"},
+        Field{"input_feeding", &T::input_feeding, "a step reads what the step before it saw"},
+        Field{"bidirectional", &T::bidirectional, "the encoder reads both ways, with half the width each"},
+        Field{"dropout", &T::dropout, "of embeddings, between layers and before the output layer"},
+        Field{"tie", &T::tie,
+              "which embeddings are one: all, output or none; output wants width = embedding"}};
+  }
+};
+
+// Parameters: source_embedding, target_embedding, output, output_bias; encoder... and decoder... (nn::LSTM);
+// with input feeding decoder.weight_feed [4 H, H]; attention... (nn::DecoderAttention); combine.context and
+// combine.state [H, H], the two halves of Wc.
+class Luong : public TranslationModel {
+ public:
+  // Throws Error on a config that makes no sense.
+  Luong(const LuongConfig& config, Rng& rng);
+
+  Var states(const data::Batch& batch, nn::Context& context) const override;
+  OutputLayer output_layer() const override { return {output, output_bias}; }
+
+  const LuongConfig& config() const { return config_; }
+  Var source_embedding, target_embedding, output, output_bias;
+  nn::LSTM encoder, decoder;
+  nn::DecoderAttention attention;
+  Var combine_context, combine_state;
+  Var feed;  // undefined without input feeding
+
+  // The decoder's first states, [layers, sentences, H], from the encoder's last.
+  nn::RecurrentStates first_states(const nn::RecurrentStates& last) const;
+
+ private:
+  Var dropped(const Var& x, nn::Context& context) const;
+  // The step loop of input feeding, without first states, keys and values.
+  AttentiveLstm fed_decoder(const Var& products, nn::Context& context) const;
+
+  LuongConfig config_;
+};
+
+}  // namespace fovea::models
