@@ -1,21 +1,15 @@
 #include "explain/heatmap.h"
 
-#include <cairo-pdf.h>
-#include <cairo-svg.h>
-#include <cairo.h>
-#include <pango/pangocairo.h>
-
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "base/error.h"
+#include "explain/canvas.h"
 
 namespace fovea {
 namespace {
 
 constexpr double kMargin = 12, kGap = 6, kFontSize = 12, kTitleSize = 14;
-constexpr double kLargestSide = 30000;  // cairo's own limit for images is 32767
 
 struct Colour {
   double red, green, blue;
@@ -32,45 +26,6 @@ Colour colour_of(float weight, float largest) {
   const Colour &a = kStops[low], &b = kStops[low + 1];
   return {a.red + part * (b.red - a.red), a.green + part * (b.green - a.green),
           a.blue + part * (b.blue - a.blue)};
-}
-
-struct SurfaceDeleter {
-  void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
-};
-struct ContextDeleter {
-  void operator()(cairo_t* context) const { cairo_destroy(context); }
-};
-struct ObjectDeleter {
-  void operator()(void* object) const { g_object_unref(object); }
-};
-using Surface = std::unique_ptr<cairo_surface_t, SurfaceDeleter>;
-using Canvas = std::unique_ptr<cairo_t, ContextDeleter>;
-using Layout = std::unique_ptr<PangoLayout, ObjectDeleter>;
-
-cairo_status_t append_bytes(void* text, const unsigned char* bytes, unsigned count) {
-  static_cast<std::string*>(text)->append(reinterpret_cast<const char*>(bytes), count);
-  return CAIRO_STATUS_SUCCESS;
-}
-
-Layout layout_text(cairo_t* canvas, const std::string& text, double size) {
-  Layout layout(pango_cairo_create_layout(canvas));
-  PangoFontDescription* font =
-      pango_font_description_from_string("Noto Sans, DejaVu Sans, Noto Sans CJK SC, sans");
-  pango_font_description_set_absolute_size(font, size * PANGO_SCALE);
-  pango_layout_set_font_description(layout.get(), font);
-  pango_font_description_free(font);
-  pango_layout_set_text(layout.get(), text.data(), static_cast<int>(text.size()));
-  return layout;
-}
-
-struct TextSize {
-  double width, height;
-};
-
-TextSize size_of(PangoLayout* layout) {
-  int width = 0, height = 0;
-  pango_layout_get_pixel_size(layout, &width, &height);
-  return {static_cast<double>(width), static_cast<double>(height)};
 }
 
 double widest(cairo_t* canvas, const std::vector<std::string>& labels) {
@@ -91,7 +46,7 @@ PanelPlan plan_panel(cairo_t* canvas, const HeatMap& map) {
   PanelPlan plan;
   const bool labelled = !map.rows.empty() || !map.columns.empty();
   const auto longest = static_cast<double>(std::max<int64_t>({1, map.row_count, map.column_count}));
-  plan.cell = labelled ? 20 : std::clamp(256 / longest, 2.0, 20.0);
+  plan.cell = map.cell > 0 ? map.cell : labelled ? 20 : std::clamp(256 / longest, 2.0, 20.0);
   plan.left = map.rows.empty() ? 0 : widest(canvas, map.rows) + kGap;
   const double title =
       map.title.empty() ? 0 : size_of(layout_text(canvas, map.title, kTitleSize).get()).height + kGap;
@@ -107,14 +62,14 @@ void draw_labels(cairo_t* canvas, const HeatMap& map, const PanelPlan& plan) {
   cairo_set_source_rgb(canvas, 0.1, 0.1, 0.1);
   for (size_t i = 0; i < map.rows.size(); ++i) {
     const Layout layout = layout_text(canvas, map.rows[i], kFontSize);
-    const TextSize size = size_of(layout.get());
+    const PictureSize size = size_of(layout.get());
     cairo_move_to(canvas, plan.left - kGap - size.width,
                   plan.top + plan.cell * (static_cast<double>(i) + 0.5) - size.height / 2);
     pango_cairo_show_layout(canvas, layout.get());
   }
   for (size_t j = 0; j < map.columns.size(); ++j) {
     const Layout layout = layout_text(canvas, map.columns[j], kFontSize);
-    const TextSize size = size_of(layout.get());
+    const PictureSize size = size_of(layout.get());
     cairo_save(canvas);
     cairo_translate(canvas, plan.left + plan.cell * (static_cast<double>(j) + 0.5) - size.height / 2,
                     plan.top - kGap);
@@ -169,7 +124,7 @@ void check(const HeatMap& map) {
 }
 
 // Draws all panels and returns the size taken; `paint` false only measures.
-TextSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
+PictureSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
   double y = kMargin, width = 2 * kMargin;
   if (!figure.title.empty()) {
     const Layout title = layout_text(canvas, figure.title, kTitleSize + 2);
@@ -182,17 +137,23 @@ TextSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
     y += size_of(title.get()).height + kMargin;
   }
   const size_t across = static_cast<size_t>(std::max(1, figure.across));
+  std::vector<PanelPlan> plans;
+  std::vector<double> widths(std::min(across, figure.panels.size()));  // of the columns of panels
+  for (size_t i = 0; i < figure.panels.size(); ++i) {
+    plans.push_back(plan_panel(canvas, figure.panels[i]));
+    widths[i % across] = std::max(widths[i % across], plans[i].width);
+  }
   for (size_t begin = 0; begin < figure.panels.size(); begin += across) {
     double x = kMargin, height = 0;
     for (size_t i = begin; i < std::min(figure.panels.size(), begin + across); ++i) {
-      const PanelPlan plan = plan_panel(canvas, figure.panels[i]);
+      const PanelPlan& plan = plans[i];
       if (paint) {
         cairo_save(canvas);
         cairo_translate(canvas, x, y);
         draw_panel(canvas, figure.panels[i], plan);
         cairo_restore(canvas);
       }
-      x += plan.width + kMargin;
+      x += widths[i % across] + kMargin;
       height = std::max(height, plan.height);
     }
     width = std::max(width, x);
@@ -203,48 +164,10 @@ TextSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
 
 }  // namespace
 
-PictureFormat picture_format(const std::filesystem::path& path) {
-  const std::string ending = path.extension().string();
-  if (ending == ".png") return PictureFormat::png;
-  if (ending == ".svg") return PictureFormat::svg;
-  if (ending == ".pdf") return PictureFormat::pdf;
-  fail("cannot draw '", path.string(), "': got the ending '", ending, "', wanted .png, .svg or .pdf");
-}
-
 std::string draw(const Figure& figure, PictureFormat format) {
   for (const HeatMap& panel : figure.panels) check(panel);
-  const Surface ruler(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, 1, 1));
-  const TextSize size = draw_figure(Canvas(cairo_create(ruler.get())).get(), figure, false);
-  require(size.width <= kLargestSide && size.height <= kLargestSide, "picture: ", size.width, " x ",
-          size.height, " pixels is too large, wanted at most ", kLargestSide,
-          " a side; draw fewer rows or panels");
-  std::string bytes;
-  Surface surface;
-  switch (format) {
-    case PictureFormat::png:
-      surface.reset(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, static_cast<int>(size.width),
-                                               static_cast<int>(size.height)));
-      break;
-    case PictureFormat::svg:
-      surface.reset(cairo_svg_surface_create_for_stream(append_bytes, &bytes, size.width, size.height));
-      break;
-    case PictureFormat::pdf:
-      surface.reset(cairo_pdf_surface_create_for_stream(append_bytes, &bytes, size.width, size.height));
-      break;
-  }
-  {
-    const Canvas canvas(cairo_create(surface.get()));
-    cairo_set_source_rgb(canvas.get(), 1, 1, 1);
-    cairo_paint(canvas.get());
-    draw_figure(canvas.get(), figure, true);
-    require(cairo_status(canvas.get()) == CAIRO_STATUS_SUCCESS,
-            "picture: ", cairo_status_to_string(cairo_status(canvas.get())));
-  }
-  if (format == PictureFormat::png) cairo_surface_write_to_png_stream(surface.get(), append_bytes, &bytes);
-  cairo_surface_finish(surface.get());
-  const cairo_status_t status = cairo_surface_status(surface.get());
-  require(status == CAIRO_STATUS_SUCCESS, "picture: ", cairo_status_to_string(status));
-  return bytes;
+  return draw_picture(format,
+                      [&](cairo_t* canvas, bool paint) { return draw_figure(canvas, figure, paint); });
 }
 
 std::string shade(const HeatMap& map) {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "explain/picture.h"
 
 namespace fovea {
 
@@ -18,6 +18,7 @@ struct HeatMap {
   int64_t row_count = 0, column_count = 0;
   std::vector<float> weights;  // [row_count, column_count], row-major; NaN is drawn as missing
   float largest = 1;           // the weight drawn darkest
+  double cell = 0;             // its side in a picture; 0: 20 with labels, else what fits
 };
 
 // Panels side by side, wrapped into rows of `across`.
@@ -26,11 +27,6 @@ struct Figure {
   std::vector<HeatMap> panels;
   int across = 4;
 };
-
-enum class PictureFormat { png, svg, pdf };
-
-// By the file name's ending; throws Error naming the endings that work.
-PictureFormat picture_format(const std::filesystem::path& path);
 
 // The file's bytes. Throws Error when labels or weights do not match the sizes, or the picture would be too
 // large.

@@ -10,6 +10,7 @@
 #include "nn/attention.h"
 #include "nn/init.h"
 #include "nn/weights.h"
+#include "tasks/learning_curve.h"
 
 namespace fovea::tasks {
 namespace fs = std::filesystem;
@@ -221,6 +222,7 @@ DemoResult run_demo(const DemoOptions& options, train::Observer& observer,
   result.asked = static_cast<int64_t>(answers.size());
   result.accuracy = accuracy_of(answers, fresh.answers);
   show(network, fresh, answers, result, out / "attention.svg");
+  write_curve(out);
   save_json(out / "config.json",
             {{"model", "demo"}, {"width", kWidth}, {"letters", kLetters}, {"marks", kMarks}});
   nn::save_weights(network, out / "model.safetensors");

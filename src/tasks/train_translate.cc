@@ -9,6 +9,7 @@
 #include "infer/bleu.h"
 #include "models/registry.h"
 #include "nn/weights.h"
+#include "tasks/learning_curve.h"
 #include "train/averaging.h"
 #include "train/checkpoint.h"
 
@@ -249,6 +250,7 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   if (outcome.outcome == train::Outcome::interrupted) return outcome;
   choose_weights(files.out, options.average, parts, validator.get(), observer, outcome);
   save_translation(files.out, parts);
+  write_curve(files.out);
   write_atomically(files.out / "README.md", model_card(files, outcome, command));
   return outcome;
 }

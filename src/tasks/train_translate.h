@@ -83,7 +83,7 @@ struct TranslateOutcome {
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights: by validation's BLEU,
 // of a single checkpoint or the average of the last options.average ones; without validation, the average or
-// the last. `command` goes into the model card.
+// the last. The run's curve is drawn in curve.svg. `command` goes into the model card.
 TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
                                  const Json& model_settings, const train::TrainOptions& options,
                                  const std::string& command, TranslateObserver& observer,

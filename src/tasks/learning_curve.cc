@@ -1,0 +1,36 @@
+#include "tasks/learning_curve.h"
+
+#include "io/file.h"
+#include "io/json.h"
+
+namespace fovea::tasks {
+namespace {
+
+void add(const Json& line, const char* name, std::vector<CurvePoint>& points) {
+  if (line.contains(name) && line[name].is_number())
+    points.push_back({line["step"].get<double>(), line[name].get<double>()});
+}
+
+}  // namespace
+
+LearningCurve read_curve(std::string_view log) {
+  LearningCurve curve;
+  while (!log.empty()) {
+    const size_t end = std::min(log.find('\n'), log.size());
+    const Json line = Json::parse(log.substr(0, end), nullptr, false);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    if (!line.is_object() || !line.contains("step") || !line["step"].is_number()) continue;
+    if (line.value("event", Json()) == "step") add(line, "loss", curve.training_loss);
+    if (line.value("event", Json()) != "validation") continue;
+    add(line, "valid_loss", curve.validation_loss);
+    curve.score_name = line.contains("bleu") ? "BLEU" : "score";
+    add(line, line.contains("bleu") ? "bleu" : "value", curve.score);
+  }
+  return curve;
+}
+
+void write_curve(const std::filesystem::path& run) {
+  write_atomically(run / "curve.svg", draw(read_curve(read_text(run / "train.jsonl")), PictureFormat::svg));
+}
+
+}  // namespace fovea::tasks

@@ -1,0 +1,19 @@
+// The picture that every training leaves behind: curve.svg, drawn from train.jsonl.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "explain/curve.h"
+
+namespace fovea::tasks {
+
+// The curve of a log: the loss of its steps; of its validations valid_loss, and as the score bleu, or else
+// the value that the run went by. Lines that are not understood are left out.
+LearningCurve read_curve(std::string_view log);
+
+// Writes DIR/curve.svg from DIR/train.jsonl.
+void write_curve(const std::filesystem::path& run);
+
+}  // namespace fovea::tasks
