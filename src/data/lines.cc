@@ -41,9 +41,10 @@ class LineReader::Bytes {
     return result;
   }
 
-  // Whether piece() would give something, or the end, without waiting.
+  // Whether a line, or the end, can be had without waiting. The beginning of one is not enough: its writer
+  // may be waiting too.
   bool waiting() const {
-    if (!ready_.empty() || stream_.avail_in > 0) return true;
+    if (ready_.find('\n') != std::string_view::npos || stream_.avail_in > 0) return true;
     pollfd descriptor{file_, POLLIN, 0};
     return poll(&descriptor, 1, 0) > 0;
   }
