@@ -36,6 +36,20 @@ function(fovea_room name number)
   if(NOT sources)
     return()
   endif()
+  # X.html becomes the text fovea::kXHtml.
+  file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.html)
+  foreach(page IN LISTS pages)
+    get_filename_component(stem ${page} NAME_WE)
+    string(SUBSTRING ${stem} 0 1 initial)
+    string(TOUPPER ${initial} initial)
+    string(SUBSTRING ${stem} 1 -1 rest)
+    set(embedded ${CMAKE_BINARY_DIR}/embedded/${name}_${stem}.cc)
+    add_custom_command(OUTPUT ${embedded}
+      COMMAND ${CMAKE_COMMAND} -D FILE=${page} -D OUT=${embedded} -D NAME=k${initial}${rest}Html
+              -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+      DEPENDS ${page} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
+    list(APPEND sources ${embedded})
+  endforeach()
   set(target fovea_${name})
   add_library(${target} OBJECT ${sources})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)

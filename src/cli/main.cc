@@ -25,6 +25,7 @@ void add_verbs(CLI::App& app) {
   add_bench(app);
   add_train(app);
   add_translate(app);
+  add_explain(app);
   add_score(app);
 }
 

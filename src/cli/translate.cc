@@ -6,6 +6,7 @@
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "data/lines.h"
+#include "tasks/explain.h"
 #include "tasks/translator.h"
 
 namespace fovea::cli {
@@ -13,18 +14,66 @@ namespace {
 
 constexpr size_t kLinesAtOnce = 512;
 
+constexpr const char* kFooter =
+    "One line out for one line in, as soon as it is there. --scores puts score and tab before it. --n-best N "
+    "with N above 1\n"
+    "gives N lines `line ||| translation ||| score`, lines counted from 0.\n\n"
+    "--alignment hard adds ` ||| 0-0 1-2`: for each word of the translation the source word it comes from, "
+    "source first,\n"
+    "both counted from 0. --alignment soft makes each line a JSON object of text, score, source words, "
+    "target "
+    "words and\n"
+    "weights, a row a target word; </s> is the end of a sentence. Words are what stands between spaces; "
+    "Chinese characters\n"
+    "and kana count one by one unless the vocabulary joins them.";
+
 struct Line {
   std::string folder;
   tasks::TranslateOptions options;
   bool scores = false;
+  std::string alignment = "none";
 };
 
-void print(const Line& line, const std::vector<std::vector<tasks::Translation>>& results) {
-  for (const auto& translations : results)
-    for (const tasks::Translation& translation : translations) {
-      if (line.scores) std::cout << std::fixed << std::setprecision(4) << translation.score << '\t';
-      std::cout << translation.text << '\n';
+std::string soft_line(int64_t number, const Line& line, const tasks::Translation& translation,
+                      const tasks::Alignment& alignment) {
+  Json json = Json::object();
+  if (line.options.n_best > 1) json["line"] = number;
+  json["text"] = translation.text;
+  json["score"] = translation.score;
+  json["source"] = alignment.source;
+  json["target"] = alignment.target;
+  json["weights"] = Json::array();
+  for (int64_t i = 0; i < alignment.weights.rows; ++i) {
+    Json row = Json::array();
+    for (int64_t j = 0; j < alignment.weights.columns; ++j)
+      row.push_back(value_to_json(alignment.weights.at(i, j)));
+    json["weights"].push_back(std::move(row));
+  }
+  return json.dump();
+}
+
+// The translations of `text`, whose first line is number `first`.
+void print(const Line& line, const tasks::TranslationParts& parts, const std::vector<std::string>& text,
+           int64_t first, const std::vector<std::vector<tasks::Translation>>& results) {
+  std::cout << std::fixed << std::setprecision(4);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int64_t number = first + static_cast<int64_t>(i);
+    for (const tasks::Translation& translation : results[i]) {
+      if (line.alignment == "soft") {
+        std::cout << soft_line(number, line, translation, align(parts, text[i], translation)) << '\n';
+        continue;
+      }
+      if (line.options.n_best > 1)
+        std::cout << number << " ||| " << translation.text << " ||| " << translation.score;
+      else if (line.scores)
+        std::cout << translation.score << '\t' << translation.text;
+      else
+        std::cout << translation.text;
+      if (line.alignment == "hard")
+        std::cout << " ||| " << pharaoh(aligned_pairs(align(parts, text[i], translation).weights));
+      std::cout << '\n';
     }
+  }
   std::cout << std::flush;
 }
 
@@ -34,17 +83,18 @@ void run(const Line& line) {
   data::LineReader reader("-");
   std::vector<std::string> waiting;
   std::string text;
+  int64_t answered = 0;
   while (std::cout.good()) {
     const bool more = reader.next(text);
-    if (more) {
-      require(reader.fault() == data::LineFault::none, reader.fault_text());
-      waiting.push_back(text);
-    }
+    const bool usable = more && reader.fault() == data::LineFault::none;
+    if (usable) waiting.push_back(text);
     // Whoever typed a line, or waits for the answer to one, gets it at once.
-    if (!waiting.empty() && (!more || !reader.waiting() || waiting.size() >= kLinesAtOnce)) {
-      print(line, translator.translate(waiting, line.options));
+    if (!waiting.empty() && (!usable || !reader.waiting() || waiting.size() >= kLinesAtOnce)) {
+      print(line, parts, waiting, answered, translator.translate(waiting, line.options));
+      answered += static_cast<int64_t>(waiting.size());
       waiting.clear();
     }
+    require(usable || !more, reader.fault_text());
     if (!more) break;
   }
 }
@@ -58,7 +108,11 @@ void add_translate(CLI::App& app) {
   verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
   add_fields(*verb, line->options);
   verb->add_flag("--scores", line->scores, "print each translation's score before it");
+  verb->add_option("--alignment", line->alignment, "say which words belong together: hard, soft or none")
+      ->check(CLI::IsMember({"hard", "soft", "none"}))
+      ->capture_default_str();
   add_threads(*verb);
+  verb->footer(kFooter);
   verb->callback([line] { run(*line); });
 }
 

@@ -9,6 +9,7 @@
 namespace fovea::cli {
 
 void add_demo(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_info(CLI::App& app);
 void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);

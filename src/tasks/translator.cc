@@ -96,7 +96,8 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   std::vector<std::vector<Translation>> results(lines.size());
   for (size_t i = 0; i < lines.size(); ++i)
     for (const Hypothesis& hypothesis : found[i])
-      results[i].push_back({tokenizers_.target->decode(hypothesis.tokens), hypothesis.score});
+      results[i].push_back(
+          {tokenizers_.target->decode(hypothesis.tokens), hypothesis.score, hypothesis.tokens});
   return results;
 }
 

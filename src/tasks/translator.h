@@ -40,6 +40,7 @@ struct TranslateOptions {
 struct Translation {
   std::string text;
   double score = 0;
+  std::vector<int32_t> tokens = {};  // ids, without begin and end
 };
 
 // A model with its tokenizers.

@@ -1,2 +1,5 @@
 fovea_test(explain/heatmap_test unit)
 fovea_test(explain/report_test unit)
+fovea_test(explain/attention_maps_test unit)
+fovea_test(explain/attention_page_test unit)
+fovea_test(explain/curve_test unit)

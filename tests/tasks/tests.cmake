@@ -1,1 +1,2 @@
 fovea_test(tasks/translate_test unit)
+fovea_test(tasks/explain_test unit)

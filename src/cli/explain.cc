@@ -1,0 +1,66 @@
+// fovea explain: what a model looks at as it translates a sentence.
+#include <iostream>
+
+#include "cli/fields_flags.h"
+#include "cli/flags.h"
+#include "cli/verbs.h"
+#include "io/file.h"
+#include "tasks/explain.h"
+
+namespace fovea::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "Rows look, columns are looked at. Without --target the model's own translation is shown.\n\n"
+    "  .png .svg .pdf  every layer and head of --kind, their average, and rollout; --layer and --head narrow "
+    "it\n"
+    "  .html           one page without a network: all kinds, layers and heads to choose from\n"
+    "  .json           all texts, tokens and weights\n"
+    "  .txt            alignment pairs i-j of source and target words, counted from 0: for each target word "
+    "its\n"
+    "                  strongest source word, in the average of heads of the last layer but one, or as "
+    "--layer\n"
+    "                  and --head say\n"
+    "Without --out one map is printed in shaded blocks.\n\n"
+    "The ends of sentences, <s> and </s>, are shown as such, with --words too: models rest their eyes there, "
+    "and\n"
+    "rows would not sum to 1 without them. Alignment pairs leave them out.";
+
+struct Line {
+  std::string folder, source, out;
+  std::optional<std::string> target;
+  tasks::ExplainOptions options;
+};
+
+void run(const Line& line) {
+  if (!line.out.empty()) tasks::check_explain_ending(line.out);
+  const tasks::TranslationParts parts = tasks::load_translation(line.folder);
+  const AttentionRecord record = tasks::explain_translation(parts, line.source, line.target, line.options);
+  if (line.out.empty()) {
+    std::cout << record.source_text << '\n'
+              << record.target_text << "\n\n"
+              << tasks::explain_text(record, line.options);
+    return;
+  }
+  write_atomically(line.out, tasks::explain_file(record, line.options, line.out));
+  std::cout << record.target_text << '\n';
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("explain", "show what a model looks at as it translates a sentence");
+  const auto line = std::make_shared<Line>();
+  verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
+  verb->add_option("source", line->source, "the sentence to translate")->required()->type_name("TEXT");
+  verb->add_option("--target", line->target, "explain this translation instead of the model's own")
+      ->type_name("TEXT");
+  verb->add_option("--out", line->out, "file to write: .png, .svg, .pdf, .html, .json or .txt")
+      ->type_name("FILE");
+  add_fields(*verb, line->options);
+  add_threads(*verb);
+  verb->footer(kFooter);
+  verb->callback([line] { run(*line); });
+}
+
+}  // namespace fovea::cli

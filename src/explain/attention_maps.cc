@@ -1,0 +1,215 @@
+#include "explain/attention_maps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+constexpr double kCellOfSmallMaps = 16;
+
+WeightMatrix product(const WeightMatrix& a, const WeightMatrix& b) {
+  WeightMatrix out = WeightMatrix::zeros(a.rows, b.columns);
+  for (int64_t i = 0; i < a.rows; ++i)
+    for (int64_t k = 0; k < a.columns; ++k)
+      for (int64_t j = 0; j < b.columns; ++j) out.at(i, j) += a.at(i, k) * b.at(k, j);
+  return out;
+}
+
+WeightMatrix halfway(const WeightMatrix& a, const WeightMatrix& b) {
+  WeightMatrix out = a;
+  for (size_t i = 0; i < out.values.size(); ++i) out.values[i] = (a.values[i] + b.values[i]) / 2;
+  return out;
+}
+
+// Rows that sum to 1, whatever the selection gave; a row that saw nothing stays where it is in square
+// matrices, where the residual connection carries it.
+WeightMatrix normalised(WeightMatrix weights) {
+  for (int64_t i = 0; i < weights.rows; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < weights.columns; ++j) sum += weights.at(i, j);
+    if (sum > 0)
+      for (int64_t j = 0; j < weights.columns; ++j)
+        weights.at(i, j) = static_cast<float>(weights.at(i, j) / sum);
+    else if (weights.rows == weights.columns)
+      weights.at(i, i) = 1;
+  }
+  return weights;
+}
+
+WeightMatrix self_rollout(const AttentionRecord& record, AttentionKind kind, int64_t size) {
+  WeightMatrix reached = WeightMatrix::identity(size);
+  for (const AttentionLayer* layer : record.layers_of(kind))
+    reached = halfway(product(normalised(head_average(*layer)), reached), reached);
+  return reached;
+}
+
+std::string range_of(size_t count) {
+  return count == 1 ? "only 0" : message("0 to ", count - 1);
+}
+
+const AttentionLayer& layer_of(const AttentionRecord& record, AttentionKind kind, int64_t number) {
+  const auto layers = record.layers_of(kind);
+  require(!layers.empty(), "the model has no ", kind_name(kind), " attention");
+  for (const AttentionLayer* layer : layers)
+    if (layer->layer == number) return *layer;
+  fail("layer: got ", number, ", but ", kind_name(kind), " attention has ", range_of(layers.size()),
+       has_rollout(record, kind) ? ", and rollout" : "");
+}
+
+}  // namespace
+
+WeightMatrix head_average(const AttentionLayer& layer) {
+  WeightMatrix average = layer.heads.at(0);
+  for (size_t h = 1; h < layer.heads.size(); ++h)
+    for (size_t i = 0; i < average.values.size(); ++i) average.values[i] += layer.heads[h].values[i];
+  for (float& weight : average.values) weight /= static_cast<float>(layer.heads.size());
+  return average;
+}
+
+bool has_rollout(const AttentionRecord& record, AttentionKind kind) {
+  if (kind != AttentionKind::cross) return !record.layers_of(kind).empty();
+  const auto cross = record.layers_of(kind);
+  return !cross.empty() && cross.size() == record.layers_of(AttentionKind::decoder).size();
+}
+
+WeightMatrix rollout(const AttentionRecord& record, AttentionKind kind) {
+  require(has_rollout(record, kind), "rollout: the model's ", kind_name(kind),
+          " attention is no stack of layers");
+  const auto sources = static_cast<int64_t>(record.source.tokens.size());
+  const auto targets = static_cast<int64_t>(record.target.tokens.size());
+  if (kind != AttentionKind::cross)
+    return self_rollout(record, kind, kind == AttentionKind::encoder ? sources : targets);
+  const WeightMatrix read = self_rollout(record, AttentionKind::encoder, sources);
+  const auto self = record.layers_of(AttentionKind::decoder), cross = record.layers_of(AttentionKind::cross);
+  WeightMatrix reached = WeightMatrix::zeros(targets, sources);
+  for (size_t l = 0; l < cross.size(); ++l) {
+    reached = halfway(product(normalised(head_average(*self[l])), reached), reached);
+    reached = halfway(product(normalised(head_average(*cross[l])), read), reached);
+  }
+  return normalised(std::move(reached));
+}
+
+WeightMatrix merge_words(const WeightMatrix& weights, const TokenLine& rows, const TokenLine& columns) {
+  WeightMatrix merged = WeightMatrix::zeros(static_cast<int64_t>(rows.words.size()),
+                                            static_cast<int64_t>(columns.words.size()));
+  std::vector<float> tokens(rows.words.size());
+  for (const int32_t word : rows.word_of) ++tokens[static_cast<size_t>(word)];
+  for (int64_t i = 0; i < weights.rows; ++i) {
+    const int32_t row = rows.word_of[static_cast<size_t>(i)];
+    for (int64_t j = 0; j < weights.columns; ++j)
+      merged.at(row, columns.word_of[static_cast<size_t>(j)]) +=
+          weights.at(i, j) / tokens[static_cast<size_t>(row)];
+  }
+  return merged;
+}
+
+WeightMatrix choose(const AttentionRecord& record, const AttentionChoice& choice) {
+  if (choice.layer == AttentionChoice::kRollout) return rollout(record, choice.kind);
+  const AttentionLayer& layer = layer_of(record, choice.kind, choice.layer);
+  if (choice.head == AttentionChoice::kAverage) return head_average(layer);
+  require(choice.head >= 0 && choice.head < static_cast<int64_t>(layer.heads.size()), "head: got ",
+          choice.head, ", but ", kind_name(choice.kind), " attention has ", range_of(layer.heads.size()),
+          ", and average");
+  return layer.heads[static_cast<size_t>(choice.head)];
+}
+
+int64_t alignment_layer(const AttentionRecord& record) {
+  const auto layers = record.layers_of(AttentionKind::cross);
+  require(!layers.empty(), "the model has no attention to the source: nothing aligns the two sentences");
+  return layers[layers.size() > 1 ? layers.size() - 2 : 0]->layer;
+}
+
+std::vector<AlignedPair> aligned_pairs(const WeightMatrix& weights, double threshold) {
+  std::vector<AlignedPair> pairs;
+  const int64_t targets = weights.rows - 1, sources = weights.columns - 1;
+  for (int64_t i = 0; i < targets; ++i) {
+    if (threshold > 0) {
+      for (int64_t j = 0; j < sources; ++j)
+        if (double{weights.at(i, j)} >= threshold) pairs.push_back({j, i});
+    } else if (sources > 0) {
+      const float* row = weights.values.data() + i * weights.columns;
+      pairs.push_back({std::max_element(row, row + sources) - row, i});
+    }
+  }
+  return pairs;
+}
+
+std::string pharaoh(const std::vector<AlignedPair>& pairs) {
+  std::string text;
+  for (const AlignedPair& pair : pairs) {
+    text += (text.empty() ? "" : " ") + std::to_string(pair.source);
+    text += "-" + std::to_string(pair.target);
+  }
+  return text;
+}
+
+std::string title_of(const AttentionChoice& choice) {
+  if (choice.layer == AttentionChoice::kRollout) return message(kind_name(choice.kind), ", rollout");
+  const std::string head =
+      choice.head == AttentionChoice::kAverage ? "average of heads" : message("head ", choice.head);
+  return message(kind_name(choice.kind), ", layer ", choice.layer, ", ", head);
+}
+
+HeatMap heat_map(const AttentionRecord& record, const AttentionChoice& choice, bool words) {
+  const TokenLine &rows = record.rows(choice.kind), &columns = record.columns(choice.kind);
+  WeightMatrix weights = choose(record, choice);
+  if (words) weights = merge_words(weights, rows, columns);
+  HeatMap map;
+  map.title = title_of(choice);
+  map.rows = words ? rows.words : rows.tokens;
+  map.columns = words ? columns.words : columns.tokens;
+  map.row_count = weights.rows;
+  map.column_count = weights.columns;
+  map.weights = std::move(weights.values);
+  map.largest =
+      map.weights.empty() ? 1 : std::max(1e-6f, *std::max_element(map.weights.begin(), map.weights.end()));
+  return map;
+}
+
+Figure attention_figure(const AttentionRecord& record, const FigureChoice& choice, bool words) {
+  Figure figure;
+  figure.across = 1;
+  figure.title = message(kind_name(choice.kind), " attention, each map to its own largest weight");
+  const auto layers = record.layers_of(choice.kind);
+  require(!layers.empty(), "the model has no ", kind_name(choice.kind), " attention");
+  const auto add = [&](int64_t layer, int64_t head, bool first_row, bool first_column) {
+    HeatMap map = heat_map(record, {choice.kind, layer, head}, words);
+    map.title = layer == AttentionChoice::kRollout  ? "rollout"
+                : head == AttentionChoice::kAverage ? message("layer ", layer, ", average")
+                                                    : message("layer ", layer, ", head ", head);
+    map.cell = kCellOfSmallMaps;
+    if (!first_row) map.columns.clear();
+    if (!first_column) map.rows.clear();
+    figure.panels.push_back(std::move(map));
+  };
+  std::vector<int64_t> shown;
+  if (choice.layer) {
+    shown = {*choice.layer};
+  } else {
+    for (const AttentionLayer* layer : layers) shown.push_back(layer->layer);
+    if (has_rollout(record, choice.kind)) shown.push_back(AttentionChoice::kRollout);
+  }
+  for (const int64_t layer : shown) {
+    const bool first_row = layer == shown.front();
+    if (layer == AttentionChoice::kRollout) {
+      add(layer, AttentionChoice::kAverage, first_row, true);
+    } else if (choice.head) {
+      add(layer, *choice.head, first_row, true);
+    } else {
+      const auto heads = static_cast<int64_t>(layer_of(record, choice.kind, layer).heads.size());
+      for (int64_t h = 0; h < heads; ++h) add(layer, h, first_row, h == 0);
+      if (heads > 1) add(layer, AttentionChoice::kAverage, first_row, false);
+      figure.across = static_cast<int>(std::max<int64_t>(figure.across, heads > 1 ? heads + 1 : 1));
+    }
+  }
+  if (figure.panels.size() == 1) {
+    figure = {"", {std::move(figure.panels[0])}, 1};
+    figure.panels[0].cell = 0;
+  }
+  return figure;
+}
+
+}  // namespace fovea

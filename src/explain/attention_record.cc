@@ -1,0 +1,128 @@
+#include "explain/attention_record.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace fovea {
+namespace {
+
+struct Place {
+  AttentionKind kind;
+  int64_t layer;
+};
+
+// "decoder.3.cross" -> cross, 3. Nothing for calls that belong to neither encoder nor decoder.
+std::optional<Place> place_of(std::string_view name) {
+  const bool encoder = name.starts_with("encoder"), decoder = name.starts_with("decoder");
+  if (!encoder && !decoder) return {};
+  Place place{encoder                   ? AttentionKind::encoder
+              : name.ends_with(".self") ? AttentionKind::decoder
+                                        : AttentionKind::cross,
+              0};
+  const size_t digit = name.find_first_of("0123456789");
+  for (size_t i = digit; i < name.size() && name[i] >= '0' && name[i] <= '9' && place.layer < 100000; ++i)
+    place.layer = place.layer * 10 + (name[i] - '0');
+  return place;
+}
+
+}  // namespace
+
+std::string_view kind_name(AttentionKind kind) {
+  switch (kind) {
+    case AttentionKind::encoder:
+      return "encoder";
+    case AttentionKind::decoder:
+      return "decoder";
+    case AttentionKind::cross:
+      return "cross";
+  }
+  return "";
+}
+
+AttentionKind parse_kind(std::string_view name) {
+  for (const AttentionKind kind : kAttentionKinds)
+    if (kind_name(kind) == name) return kind;
+  fail("kind: got '", name, "', wanted encoder, decoder or cross");
+}
+
+WeightMatrix WeightMatrix::zeros(int64_t rows, int64_t columns) {
+  return {rows, columns, std::vector<float>(static_cast<size_t>(rows * columns))};
+}
+
+WeightMatrix WeightMatrix::identity(int64_t size) {
+  WeightMatrix matrix = zeros(size, size);
+  for (int64_t i = 0; i < size; ++i) matrix.at(i, i) = 1;
+  return matrix;
+}
+
+TokenLine token_line(const data::Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  TokenLine line;
+  for (const int32_t id : ids) line.tokens.push_back(tokenizer.piece(id));
+  line.word_of = tokenizer.words(ids);
+  for (size_t begin = 0, end; begin < ids.size(); begin = end) {
+    end = begin + 1;
+    while (end < ids.size() && line.word_of[end] == line.word_of[begin]) ++end;
+    std::string word =
+        ids[begin] < data::kSpecials ? line.tokens[begin] : tokenizer.decode(ids.subspan(begin, end - begin));
+    line.words.push_back(word.empty() ? line.tokens[begin] : std::move(word));
+  }
+  return line;
+}
+
+const TokenLine& AttentionRecord::rows(AttentionKind kind) const {
+  return kind == AttentionKind::encoder ? source : target;
+}
+
+const TokenLine& AttentionRecord::columns(AttentionKind kind) const {
+  return kind == AttentionKind::decoder ? fed : source;
+}
+
+std::vector<const AttentionLayer*> AttentionRecord::layers_of(AttentionKind kind) const {
+  std::vector<const AttentionLayer*> found;
+  for (const AttentionLayer& layer : layers)
+    if (layer.kind == kind) found.push_back(&layer);
+  return found;
+}
+
+AttentionObserver::Wish AttentionRecorder::wish(const Call& call) {
+  const auto place = place_of(call.name);
+  if (!place || std::find(kinds_.begin(), kinds_.end(), place->kind) == kinds_.end()) return {};
+  Wish all{std::vector<int32_t>(static_cast<size_t>(call.heads)),
+           std::vector<int32_t>(static_cast<size_t>(call.queries))};
+  std::iota(all.heads.begin(), all.heads.end(), 0);
+  std::iota(all.rows.begin(), all.rows.end(), 0);
+  return all;
+}
+
+void AttentionRecorder::see(const Call& call, const Wish&, const Sight& sight) {
+  FOVEA_ASSERT(call.batch == 1);
+  const Place place = *place_of(call.name);
+  auto layer = std::find_if(layers_.begin(), layers_.end(), [&](const AttentionLayer& seen) {
+    return seen.kind == place.kind && seen.layer == place.layer;
+  });
+  if (layer == layers_.end()) {
+    layers_.push_back({place.kind, place.layer,
+                       std::vector<WeightMatrix>(static_cast<size_t>(call.heads), {0, call.keys, {}})});
+    layer = layers_.end() - 1;
+  }
+  const Tensor weights = sight.weights.contiguous();
+  const int64_t size = call.queries * call.keys;
+  for (int64_t h = 0; h < call.heads; ++h) {
+    WeightMatrix& head = layer->heads[static_cast<size_t>(h)];
+    FOVEA_ASSERT(head.columns == call.keys);
+    head.rows += call.queries;
+    head.values.insert(head.values.end(), weights.data() + h * size, weights.data() + (h + 1) * size);
+  }
+}
+
+std::vector<AttentionLayer> AttentionRecorder::take() {
+  std::sort(layers_.begin(), layers_.end(), [](const AttentionLayer& a, const AttentionLayer& b) {
+    return std::tie(a.kind, a.layer) < std::tie(b.kind, b.layer);
+  });
+  return std::move(layers_);
+}
+
+}  // namespace fovea

@@ -1,0 +1,189 @@
+#include "explain/attention_maps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "nn/init.h"
+
+namespace fovea {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+
+constexpr float kClose = 1e-5f;
+
+TokenLine line_of(std::vector<std::string> tokens) {
+  TokenLine line;
+  line.tokens = line.words = std::move(tokens);
+  for (size_t i = 0; i < line.tokens.size(); ++i) line.word_of.push_back(static_cast<int32_t>(i));
+  return line;
+}
+
+// Rows that sum to 1; causal ones see no later column.
+WeightMatrix random_weights(int64_t rows, int64_t columns, bool causal, Rng& rng) {
+  WeightMatrix weights = WeightMatrix::zeros(rows, columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    float sum = 0;
+    const int64_t end = causal ? i + 1 : columns;
+    for (int64_t j = 0; j < end; ++j) sum += weights.at(i, j) = rng.uniform();
+    for (int64_t j = 0; j < end; ++j) weights.at(i, j) /= sum;
+  }
+  return weights;
+}
+
+AttentionRecord random_record(int64_t layers, int64_t heads, Rng& rng) {
+  AttentionRecord record;
+  record.source = line_of({"a", "b", "c", "</s>"});
+  record.target = line_of({"A", "B", "</s>"});
+  record.fed = line_of({"<s>", "A", "B"});
+  const int64_t rows[] = {4, 3, 3}, columns[] = {4, 3, 4};
+  for (size_t k = 0; k < 3; ++k)
+    for (int64_t l = 0; l < layers; ++l) {
+      record.layers.push_back({kAttentionKinds[k], l, {}});
+      for (int64_t h = 0; h < heads; ++h)
+        record.layers.back().heads.push_back(random_weights(rows[k], columns[k], k == 1, rng));
+    }
+  return record;
+}
+
+void expect_rows_sum_to_one(const WeightMatrix& weights) {
+  for (int64_t i = 0; i < weights.rows; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < weights.columns; ++j) {
+      EXPECT_GE(weights.at(i, j), 0);
+      sum += weights.at(i, j);
+    }
+    EXPECT_NEAR(sum, 1, 1e-5) << "row " << i;
+  }
+}
+
+TEST(Rollout, RowsSumToOneForEveryKindAndDepth) {
+  Rng rng(1);
+  for (const int64_t layers : {1, 2, 6}) {
+    const AttentionRecord record = random_record(layers, 3, rng);
+    for (const AttentionKind kind : kAttentionKinds) {
+      const WeightMatrix reached = rollout(record, kind);
+      EXPECT_EQ(reached.rows, static_cast<int64_t>(record.rows(kind).tokens.size()));
+      EXPECT_EQ(reached.columns, static_cast<int64_t>(record.columns(kind).tokens.size()));
+      expect_rows_sum_to_one(reached);
+    }
+    const WeightMatrix back = rollout(record, AttentionKind::decoder);
+    EXPECT_EQ(back.at(0, 1), 0) << "nothing reaches a word from later ones";
+    EXPECT_EQ(back.at(1, 2), 0);
+  }
+}
+
+TEST(Rollout, IsTheProductOfLayersHalvedWithTheIdentity) {
+  AttentionRecord record;
+  record.source = line_of({"a", "</s>"});
+  record.layers = {{AttentionKind::encoder, 0, {{2, 2, {1, 0, 0.5f, 0.5f}}}},
+                   {AttentionKind::encoder, 1, {{2, 2, {0, 1, 0, 1}}, {2, 2, {1, 0, 0, 1}}}}};
+  // (A0 + 1) / 2 = [1 0; .25 .75]; A1 = [.5 .5; 0 1], (A1 + 1) / 2 = [.75 .25; 0 1].
+  EXPECT_THAT(rollout(record, AttentionKind::encoder).values,
+              ElementsAre(FloatNear(0.8125f, kClose), FloatNear(0.1875f, kClose), FloatNear(0.25f, kClose),
+                          FloatNear(0.75f, kClose)));
+}
+
+TEST(Rollout, OfOneCrossLayerWithoutAnEncoderIsThatLayer) {
+  Rng rng(2);
+  AttentionRecord record = random_record(1, 2, rng);
+  record.layers.erase(record.layers.begin());
+  const WeightMatrix want = head_average(*record.layers_of(AttentionKind::cross)[0]);
+  const WeightMatrix got = rollout(record, AttentionKind::cross);
+  for (size_t i = 0; i < want.values.size(); ++i) EXPECT_NEAR(got.values[i], want.values[i], kClose);
+}
+
+TEST(Rollout, IsRefusedWhereLayersDoNotStandOnEachOther) {
+  Rng rng(3);
+  AttentionRecord record = random_record(1, 1, rng);
+  record.layers.erase(record.layers.begin(), record.layers.begin() + 2);
+  EXPECT_FALSE(has_rollout(record, AttentionKind::cross));
+  EXPECT_THROW(rollout(record, AttentionKind::cross), Error);
+}
+
+TEST(MergeWords, SumsOverWhatIsLookedAtAndAveragesOverWhatLooks) {
+  const TokenLine rows{{"x1", "x2", "y"}, {"x", "y"}, {0, 0, 1}};
+  const TokenLine columns{{"a", "b1", "b2"}, {"a", "b"}, {0, 1, 1}};
+  const WeightMatrix merged = merge_words({3, 3, {0.2f, 0.3f, 0.5f, 0.6f, 0.4f, 0, 0, 0, 1}}, rows, columns);
+  EXPECT_EQ(merged.rows, 2);
+  EXPECT_THAT(merged.values, ElementsAre(FloatNear(0.4f, kClose), FloatNear(0.6f, kClose),
+                                         FloatNear(0, kClose), FloatNear(1, kClose)));
+  expect_rows_sum_to_one(merged);
+}
+
+TEST(AlignedPairs, TakeTheStrongestOrAllAboveAThresholdAndNeverAnEnd) {
+  // The last row and column are the ends; the strongest weight of row 1 lies there.
+  const WeightMatrix weights{3, 4, {0.1f, 0.5f, 0.4f, 0, 0.2f, 0.1f, 0.1f, 0.6f, 1, 0, 0, 0}};
+  EXPECT_EQ(pharaoh(aligned_pairs(weights)), "1-0 0-1");
+  EXPECT_EQ(pharaoh(aligned_pairs(weights, 0.15)), "1-0 2-0 0-1");
+  EXPECT_EQ(pharaoh(aligned_pairs({1, 1, {1}})), "");
+}
+
+TEST(Choose, NamesTheLayersAndHeadsThereAre) {
+  Rng rng(4);
+  const AttentionRecord record = random_record(2, 3, rng);
+  const auto message_of = [&](const AttentionChoice& choice) {
+    try {
+      choose(record, choice);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message_of({AttentionKind::cross, 1, 2}), "");
+  EXPECT_THAT(message_of({AttentionKind::cross, 2, 0}),
+              HasSubstr("layer: got 2, but cross attention has 0 to 1"));
+  EXPECT_THAT(message_of({AttentionKind::encoder, 0, 3}),
+              HasSubstr("head: got 3, but encoder attention has 0 to 2"));
+}
+
+TEST(AttentionFigure, HasEveryHeadTheirAverageAndRollout) {
+  Rng rng(5);
+  const AttentionRecord record = random_record(2, 3, rng);
+  const Figure all = attention_figure(record, {AttentionKind::cross}, false);
+  EXPECT_EQ(all.across, 4);
+  ASSERT_EQ(all.panels.size(), 9u);
+  EXPECT_EQ(all.panels[0].title, "layer 0, head 0");
+  EXPECT_EQ(all.panels[7].title, "layer 1, average");
+  EXPECT_EQ(all.panels[8].title, "rollout");
+  EXPECT_THAT(all.panels[0].rows, ElementsAre("A", "B", "</s>"));
+  EXPECT_TRUE(all.panels[1].rows.empty()) << "labels stand at the outer edges";
+  EXPECT_EQ(attention_figure(record, {AttentionKind::cross, 1, 2}, false).panels.size(), 1u);
+  EXPECT_EQ(attention_figure(record, {AttentionKind::cross, 1}, false).panels.size(), 4u);
+}
+
+TEST(AttentionRecorder, ReadsKindAndLayerFromNamesAndJoinsSteps) {
+  Rng rng(6);
+  const auto random = [&](const Shape& shape) { return Var(nn::normal(shape, 0, 1, rng)); };
+  AttentionRecorder recorder;
+  {
+    const ObserveAttention observe(recorder);
+    EXPECT_EQ(attention_observer(), &recorder);
+    const Var keys = random({1, 1, 5, 4});
+    for (int step = 0; step < 3; ++step)
+      attend(random({1, 1, 1, 4}), keys, keys, {}, {.name = "decoder.attention"});
+    const Var heads = random({1, 2, 5, 4});
+    attend(heads, heads, heads, {}, {.name = "encoder.11.self"});
+    attend(heads, heads, heads, {.pattern = causal()}, {.name = "decoder.0.self"});
+    attend(heads, heads, heads, {}, {.name = "longformer.local"});
+  }
+  EXPECT_EQ(attention_observer(), nullptr);
+  const std::vector<AttentionLayer> layers = recorder.take();
+  ASSERT_EQ(layers.size(), 3u);
+  EXPECT_EQ(layers[0].kind, AttentionKind::encoder);
+  EXPECT_EQ(layers[0].layer, 11);
+  EXPECT_EQ(layers[1].kind, AttentionKind::decoder);
+  EXPECT_EQ(layers[1].heads.size(), 2u);
+  EXPECT_EQ(layers[2].kind, AttentionKind::cross);
+  EXPECT_EQ(layers[2].heads[0].rows, 3);
+  EXPECT_EQ(layers[2].heads[0].columns, 5);
+  for (const AttentionLayer& layer : layers)
+    for (const WeightMatrix& head : layer.heads) expect_rows_sum_to_one(head);
+}
+
+}  // namespace
+}  // namespace fovea

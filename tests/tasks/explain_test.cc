@@ -1,0 +1,177 @@
+// What a translator looks at: recorded, drawn and aligned.
+#include "tasks/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "io/file.h"
+#include "io/temporary_directory.h"
+#include "tasks/learning_curve.h"
+#include "tasks/train_translate.h"
+#include "tasks/untrained_translator.h"
+
+namespace fovea::tasks {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+template <class Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Explain, RecordsEveryLayerAndHeadOfTheTransformer) {
+  const TranslationParts parts = untrained_translator();
+  const AttentionRecord record = explain_translation(parts, "one two 食物", "three four", {});
+  EXPECT_THAT(record.source.tokens, ElementsAre("one", "two", "食物", "</s>"));
+  EXPECT_THAT(record.target.tokens, ElementsAre("three", "four", "</s>"));
+  EXPECT_THAT(record.fed.tokens, ElementsAre("<s>", "three", "four"));
+  ASSERT_EQ(record.layers.size(), 6u);
+  for (const AttentionLayer& layer : record.layers) {
+    ASSERT_EQ(layer.heads.size(), 2u);
+    for (const WeightMatrix& head : layer.heads) {
+      EXPECT_EQ(head.rows, static_cast<int64_t>(record.rows(layer.kind).tokens.size()));
+      EXPECT_EQ(head.columns, static_cast<int64_t>(record.columns(layer.kind).tokens.size()));
+      for (int64_t i = 0; i < head.rows; ++i) {
+        double sum = 0;
+        for (int64_t j = 0; j < head.columns; ++j) {
+          sum += head.at(i, j);
+          if (layer.kind == AttentionKind::decoder && j > i) {
+            EXPECT_EQ(head.at(i, j), 0);
+          }
+        }
+        EXPECT_NEAR(sum, 1, 1e-5);
+      }
+    }
+  }
+  EXPECT_EQ(attention_observer(), nullptr);
+}
+
+TEST(Explain, ShowsTheModelsOwnTranslationWithoutATarget) {
+  const TranslationParts parts = untrained_translator();
+  const std::string source = "five 我";
+  const AttentionRecord record = explain_translation(parts, source, {}, {.beam = 2});
+  const Translator translator(*parts.network, parts.tokenizers);
+  EXPECT_EQ(record.target_text, translator.translate({&source, 1}, {.beam = 2})[0][0].text);
+  EXPECT_FALSE(record.target_given);
+}
+
+TEST(Explain, JoinsSubwordsToWordsAndRowsStillSumToOne) {
+  const TranslationParts parts = untrained_translator("bpe");
+  const AttentionRecord record = explain_translation(parts, "one xylophone two", "three 食物", {});
+  EXPECT_GT(record.source.tokens.size(), record.source.words.size());
+  EXPECT_THAT(record.source.words, ElementsAre("one", "xylophone", "two", "</s>"));
+  const HeatMap map = heat_map(record, {AttentionKind::cross, 0}, true);
+  EXPECT_EQ(map.columns, record.source.words);
+  for (int64_t i = 0; i < map.row_count; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < map.column_count; ++j)
+      sum += map.weights[static_cast<size_t>(i * map.column_count + j)];
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+TEST(Explain, WritesEachKindOfFile) {
+  const TranslationParts parts = untrained_translator();
+  const AttentionRecord record = explain_translation(parts, "one two three", "我 喜欢", {});
+  EXPECT_THAT(explain_file(record, {}, "a.png"), StartsWith("\x89PNG"));
+  EXPECT_THAT(explain_file(record, {.kind = "all"}, "a.svg"), HasSubstr("<svg"));
+  EXPECT_THAT(explain_file(record, {.layer = "1", .head = "average"}, "a.pdf"), StartsWith("%PDF"));
+  EXPECT_THAT(explain_file(record, {}, "a.html"), StartsWith("<!DOCTYPE html>"));
+  const Json json = parse_json(explain_file(record, {}, "a.json"), "a.json");
+  EXPECT_EQ(json["kinds"].size(), 3u);
+  EXPECT_EQ(json["kinds"][2]["layers"][1]["heads"][0].size(), 3u);
+  EXPECT_THAT(explain_file(record, {}, "a.txt"), testing::MatchesRegex("[0-2]-0 [0-2]-1\n"));
+  EXPECT_EQ(explain_file(record, {.threshold = 1}, "a.txt"), "\n");
+  EXPECT_THAT(explain_text(record, {}), HasSubstr("喜欢|"));
+  EXPECT_THAT(explain_text(record, {.kind = "encoder", .layer = "rollout"}), StartsWith("encoder, rollout"));
+}
+
+TEST(Explain, RefusesWhatItCannotShowInOneLine) {
+  const TranslationParts parts = untrained_translator();
+  EXPECT_THAT(message_of([&] { explain_translation(parts, " ", {}, {}); }), HasSubstr("empty"));
+  EXPECT_THAT(message_of([&] { explain_translation(parts, "\xff", {}, {}); }), HasSubstr("not UTF-8"));
+  const AttentionRecord record = explain_translation(parts, "one", "two", {});
+  const auto refused = [&](const ExplainOptions& options, const char* path) {
+    return message_of([&] { explain_file(record, options, path); });
+  };
+  EXPECT_THAT(refused({}, "a.jpg"),
+              HasSubstr("got the ending '.jpg', wanted .png, .svg, .pdf, .html, .json or .txt"));
+  EXPECT_THAT(refused({}, "a"), HasSubstr("got no ending, wanted"));
+  EXPECT_THAT(refused({.kind = "self"}, "a.png"), HasSubstr("wanted cross, encoder, decoder or all"));
+  EXPECT_THAT(refused({.layer = "7"}, "a.png"), HasSubstr("has 0 to 1, and rollout"));
+  EXPECT_THAT(refused({.layer = "x"}, "a.png"), HasSubstr("wanted a number from 0, or rollout"));
+  EXPECT_THAT(refused({.head = "2"}, "a.png"), HasSubstr("has 0 to 1, and average"));
+  EXPECT_THAT(refused({.kind = "encoder"}, "a.txt"), HasSubstr("wanted --kind cross"));
+  EXPECT_THAT(refused({.threshold = 2}, "a.txt"), HasSubstr("wanted a weight from 0 to 1"));
+}
+
+TEST(Align, GivesNoPairsToAnEmptyLine) {
+  const TranslationParts parts = untrained_translator();
+  const Alignment none = align(parts, "", {});
+  EXPECT_THAT(none.source, ElementsAre("</s>"));
+  EXPECT_TRUE(aligned_pairs(none.weights).empty());
+}
+
+// A language of six words said backwards and forwards: what a trained model looks at is known.
+TEST(Align, FindsWhichWordsATrainedModelTranslates) {
+  const TemporaryDirectory folder;
+  const char* words[][2] = {{"one", "eins"},  {"two", "zwei"}, {"three", "drei"},
+                            {"four", "vier"}, {"red", "rot"},  {"blue", "blau"}};
+  Rng rng(3);
+  {
+    std::ofstream source(folder / "s.txt"), target(folder / "t.txt");
+    for (int i = 0; i < 300; ++i) {
+      const auto a = rng.below(6), b = rng.below(6), c = rng.below(6);
+      source << words[a][0] << ' ' << words[b][0] << ' ' << words[c][0] << '\n';
+      target << words[c][1] << ' ' << words[b][1] << ' ' << words[a][1] << '\n';
+    }
+  }
+  TranslateObserver observer;
+  const std::filesystem::path out = folder / "model";
+  train_translate({(folder / "s.txt").string(), (folder / "t.txt").string(), (folder / "s.txt").string(),
+                   (folder / "t.txt").string(), out},
+                  {.tokenizer = "words",
+                   .vocabulary = 0,
+                   .joint = false,
+                   .batch_tokens = 256,
+                   .learning_rate = 5e-3,
+                   .warmup = 30,
+                   .smoothing = 0,
+                   .valid_sentences = 30,
+                   .tokenize = "none"},
+                  {{"width", 32},
+                   {"heads", 2},
+                   {"hidden", 64},
+                   {"encoder_layers", 1},
+                   {"decoder_layers", 1},
+                   {"dropout", 0.0},
+                   {"tie", "output"}},
+                  {.steps = 400, .validate_every = 200, .save_every = 400, .seed = 2}, "a test", observer,
+                  [] { return false; });
+  const TranslationParts parts = load_translation(out);
+  const AttentionRecord record = explain_translation(parts, "red two four", {}, {});
+  EXPECT_EQ(record.target_text, "vier zwei rot");
+  EXPECT_EQ(explain_file(record, {}, "a.txt"), "2-0 1-1 0-2\n");
+
+  EXPECT_THAT(read_text(out / "curve.svg"), HasSubstr("<svg"));
+  const LearningCurve curve = read_curve(read_text(out / "train.jsonl"));
+  EXPECT_EQ(curve.score_name, "BLEU");
+  EXPECT_EQ(curve.score.size(), 2u);
+  EXPECT_EQ(curve.validation_loss.size(), 2u);
+  ASSERT_GE(curve.training_loss.size(), 2u);
+  EXPECT_LT(curve.training_loss.back().value, curve.training_loss.front().value);
+}
+
+}  // namespace
+}  // namespace fovea::tasks

@@ -1,0 +1,34 @@
+// A translator nobody trained: small, made in an instant, and as hard to read as any other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/registry.h"
+#include "tasks/translator.h"
+
+namespace fovea::tasks {
+
+// Knows the words one ... six and 我 喜欢 食物; two layers of two heads.
+inline TranslationParts untrained_translator(
+    const std::string& tokenizer = "words", const std::string& model = "transformer",
+    Json settings = Json{
+        {"width", 16}, {"heads", 2}, {"hidden", 32}, {"encoder_layers", 2}, {"decoder_layers", 2}}) {
+  const std::vector<std::string> lines{"one two three four five six", "three five two one six four",
+                                       "我 喜欢 食物", "喜欢 食物 我"};
+  const std::span<const std::string> texts[] = {lines};
+  TranslationParts parts;
+  parts.model = model;
+  if (tokenizer == "words")
+    parts.tokenizers.source = data::count_words(texts);
+  else
+    parts.tokenizers.source = data::train_sentencepiece(texts, {.type = tokenizer, .size = 300});
+  parts.tokenizers.target = parts.tokenizers.source;
+  parts.config = models::translation_config(model, settings, parts.tokenizers.source->size(),
+                                            parts.tokenizers.target->size());
+  Rng rng(7);
+  parts.network = models::make_translation_model(model, parts.config, rng);
+  return parts;
+}
+
+}  // namespace fovea::tasks
