@@ -1,12 +1,12 @@
 # Each target sets up by itself what it needs: packages, configuration, build.
 .DEFAULT_GOAL := help
-.PHONY: help demo test build lint format asan tsan fuzz bench clean
+.PHONY: help demo test test-page build lint format asan tsan fuzz bench clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: build ## train the built-in example in demo/ and show what it learnt; run again to resume
 	build/release/fovea demo --out demo
@@ -15,7 +15,12 @@ test: packages ## build and run every test
 	@scripts/configure release
 	@echo "fovea: building the tests in build/release"
 	@cmake --build build/release -j $(JOBS)
-	@ctest --test-dir build/release --output-on-failure -j $(JOBS)
+	@ctest --test-dir build/release --output-on-failure -j $(JOBS) -LE browser
+
+test-page: build ## open the pages in a headless browser and use them
+	@scripts/packages scripts/packages-page.txt
+	@cmake --build build/release -j $(JOBS) --target test_explain_page_model
+	@ctest --test-dir build/release --output-on-failure -L browser
 
 build: packages ## build the program: build/release/fovea
 	@scripts/configure release
@@ -34,14 +39,14 @@ asan: packages ## run the quick tests under the address and undefined-behaviour 
 	@scripts/configure asan
 	@cmake --build build/asan -j $(JOBS)
 	@LSAN_OPTIONS=suppressions=$(CURDIR)/scripts/lsan.txt:print_suppressions=0 ctest --test-dir build/asan \
-	  --output-on-failure -j $(JOBS) -LE 'slow|install' -E 'grid_test.(scalar|sse4)'
+	  --output-on-failure -j $(JOBS) -LE 'slow|install|browser' -E 'grid_test.(scalar|sse4)'
 
 tsan: packages ## run the quick tests under the thread sanitizer
 	@scripts/configure tsan
 	@cmake --build build/tsan -j $(JOBS)
 	@TSAN_OPTIONS=ignore_noninstrumented_modules=1 GTEST_FILTER=-Grid.FusedAttentionEqualsTheOracle \
 	  scripts/fixed-addresses ctest --test-dir build/tsan --output-on-failure -j $(JOBS) \
-	  -LE 'slow|install' -E 'grid_test.(scalar|sse4)'
+	  -LE 'slow|install|browser' -E 'grid_test.(scalar|sse4)'
 
 fuzz: packages ## fuzz every parser for FUZZ_SECONDS (60) each
 	@scripts/packages scripts/packages-fuzz.txt

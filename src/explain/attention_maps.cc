@@ -158,7 +158,10 @@ HeatMap heat_map(const AttentionRecord& record, const AttentionChoice& choice, b
   WeightMatrix weights = choose(record, choice);
   if (words) weights = merge_words(weights, rows, columns);
   HeatMap map;
-  map.title = title_of(choice);
+  // A model with one map, as those of the alignment papers, needs no name for it.
+  const auto layers = record.layers_of(choice.kind);
+  const bool only = layers.size() == 1 && layers[0]->heads.size() == 1 && !has_rollout(record, choice.kind);
+  map.title = only ? "" : title_of(choice);
   map.rows = words ? rows.words : rows.tokens;
   map.columns = words ? columns.words : columns.tokens;
   map.row_count = weights.rows;
@@ -205,10 +208,11 @@ Figure attention_figure(const AttentionRecord& record, const FigureChoice& choic
       figure.across = static_cast<int>(std::max<int64_t>(figure.across, heads > 1 ? heads + 1 : 1));
     }
   }
-  if (figure.panels.size() == 1) {
-    figure = {"", {std::move(figure.panels[0])}, 1};
-    figure.panels[0].cell = 0;
-  }
+  if (figure.panels.size() == 1)
+    return {
+        "",
+        {heat_map(record, {choice.kind, shown[0], choice.head.value_or(AttentionChoice::kAverage)}, words)},
+        1};
   return figure;
 }
 

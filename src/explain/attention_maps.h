@@ -53,13 +53,14 @@ std::vector<AlignedPair> aligned_pairs(const WeightMatrix& weights, double thres
 // "0-0 1-2": Pharaoh's format.
 std::string pharaoh(const std::vector<AlignedPair>& pairs);
 
-// The matrix as a map; `words`: over words instead of tokens. Drawn darkest is its largest weight.
+// The matrix as a map; `words`: over words instead of tokens. Drawn darkest is its largest weight. Without a
+// title where the model has no other map of the kind.
 HeatMap heat_map(const AttentionRecord& record, const AttentionChoice& choice, bool words);
 // "cross, layer 2, head 1", "encoder, rollout"
 std::string title_of(const AttentionChoice& choice);
 
 // A row of panels for each layer of the kind, heads and then their average, and rollout below; labels stand
-// at the outer edges. layer and head narrow it: see heat_map for a single one.
+// at the outer edges. layer and head narrow it, down to a single map.
 struct FigureChoice {
   AttentionKind kind = AttentionKind::cross;
   std::optional<int64_t> layer = {}, head = {};

@@ -1,0 +1,208 @@
+"""page_browser_test.py PROGRAM MAKER CHROMIUM: opens pages of `fovea explain` as a person would.
+
+MAKER DIR leaves a small model in DIR. With FOVEA_SHOTS=DIR, pictures of the page are left there to be looked at.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from browser import Browser
+
+PROGRAM, MAKER, CHROMIUM = sys.argv[1:4]
+ENGLISH = ("one two threefold four", "six five four three two one")
+CHINESE = ("我 喜欢 食物", "one two 食物")
+HOSTILE = ("</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1> \"'&lt; --> <!-- <script>",
+           "<b>bold</b> ${window.hacked=1} `x` </title><script>window.hacked=1</script>")
+
+
+class PageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="fovea-page-")
+        cls.path = pathlib.Path(cls.folder.name)
+        subprocess.run([MAKER, cls.path], check=True)
+        cls.pages = {}
+        for name, (source, target) in {"english": ENGLISH, "chinese": CHINESE, "hostile": HOSTILE}.items():
+            for ending in ("html", "json"):
+                subprocess.run([PROGRAM, "explain", cls.path / "model", source, "--target", target,
+                                "--out", cls.path / f"{name}.{ending}"], check=True, stdout=subprocess.DEVNULL)
+            cls.pages[name] = (cls.path / f"{name}.html").as_uri()
+        cls.browser = Browser(CHROMIUM)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.browser.resize(1200, 900)
+        self.browser.scheme("light")
+
+    def tearDown(self):
+        self.assertEqual(self.browser.complaints(), [])
+
+    def open(self, name, fragment=""):
+        self.browser.open(self.pages[name] + fragment)
+        self.browser.wait("document.querySelector('#plot') !== null")
+
+    def shades(self):
+        return self.browser.evaluate(
+            "[...document.querySelectorAll('.cell')].map(c => c.dataset.at + ' ' + c.getAttribute('fill-opacity')).join()")
+
+    def address(self):
+        return self.browser.evaluate("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+
+    def shot(self, name):
+        if "FOVEA_SHOTS" in os.environ:
+            pathlib.Path(os.environ["FOVEA_SHOTS"], name + ".png").write_bytes(self.browser.screenshot())
+
+    def weights(self, name, kind, layer, head):
+        data = json.loads((self.path / f"{name}.json").read_text())
+        kinds = {k["kind"]: k for k in data["kinds"]}
+        return kinds[kind]["layers"][layer]["heads"][head]
+
+    def test_opens_without_complaint_and_without_a_network(self):
+        self.open("english")
+        self.assertEqual(self.browser.evaluate("document.querySelector('#source').textContent"), ENGLISH[0])
+        self.assertEqual(self.browser.evaluate("document.querySelector('#target').textContent"), ENGLISH[1])
+        self.assertEqual(self.browser.evaluate("document.title"), ENGLISH[0])
+        for request in self.browser.requests():
+            self.assertRegex(request, "^(file:|data:)")
+        self.shot("map-light")
+
+    def test_choosing_a_head_changes_the_map_and_the_address(self):
+        self.open("english", "#kind=cross&layer=0&head=0&units=tokens")
+        before = self.shades()
+        self.browser.click("#heads [data-layer='1'][data-head='1']")
+        self.assertNotEqual(self.shades(), before)
+        self.assertEqual((self.address()["layer"], self.address()["head"]), ("1", "1"))
+        self.browser.click("#heads [data-layer='rollout']")
+        self.assertEqual(self.address()["layer"], "rollout")
+        self.browser.click("[name=kind][value=encoder]")
+        self.assertEqual(self.address()["kind"], "encoder")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#plot text').length"),
+                         2 * len(self.weights("english", "encoder", 0, 0)))
+
+    def test_an_address_restores_what_it_was_taken_from(self):
+        self.open("english")
+        self.browser.click("[name=kind][value=decoder]")
+        self.browser.click("[name=units][value=tokens]")
+        self.browser.click("#heads [data-layer='0'][data-head='1']")
+        self.browser.click("#plot .cell[data-at='2.1']")
+        wanted, fragment = self.shades(), self.browser.evaluate("location.hash")
+        number = self.browser.evaluate("document.querySelector('#number').textContent")
+        self.assertIn("at=2.1", fragment)
+        self.open("english", fragment)
+        self.assertEqual(self.shades(), wanted)
+        self.assertEqual(self.browser.evaluate("document.querySelector('#number').textContent"), number)
+        self.assertEqual(self.browser.evaluate("document.querySelector('#heads [aria-checked=true]').title"), "layer 0, head 1")
+        self.assertTrue(self.browser.evaluate("document.querySelector('[name=kind][value=decoder]').checked"))
+        # And within an open page.
+        self.browser.evaluate("location.hash = '#kind=cross&layer=1&head=average&view=lines'")
+        self.browser.wait("document.querySelectorAll('#plot .link').length > 0")
+
+    def test_an_address_that_means_nothing_gives_the_default(self):
+        self.open("english", "#kind=nonsense&layer=99&head=-1&view=%22&units=<b>&at=7000.7000&sentence=5")
+        self.assertEqual(self.browser.evaluate("document.querySelector('#heads [aria-checked=true]').title"),
+                         "layer 0, average of heads")
+
+    def test_hovering_shows_the_number(self):
+        self.open("english", "#kind=cross&layer=1&head=0&units=tokens")
+        for i, j in ((0, 0), (2, 1), (3, 3)):
+            self.browser.hover(f"#plot .cell[data-at='{i}.{j}']")
+            self.browser.wait("document.querySelector('#number') !== null")
+            self.assertAlmostEqual(float(self.browser.evaluate("document.querySelector('#number').textContent")),
+                                   self.weights("english", "cross", 1, 0)[i][j], delta=0.00056)
+        self.browser.evaluate("document.querySelector('[name=view][value=lines]').click()")
+        self.browser.hover("#plot .target-area[data-at='r1']")
+        self.assertAlmostEqual(float(self.browser.evaluate("document.querySelector('#number').textContent")),
+                               max(self.weights("english", "cross", 1, 0)[1]), delta=0.00056)
+        self.shot("lines-hover")
+
+    def test_words_sum_what_their_tokens_have(self):
+        self.open("english", "#kind=cross&layer=0&head=0&units=words")
+        rows = self.weights("english", "cross", 0, 0)
+        line = json.loads((self.path / "english.json").read_text())["source"]
+        self.assertGreater(len(line["tokens"]), len(line["words"]))
+        word = line["words"].index("threefold")
+        wanted = sum(weight for weight, of in zip(rows[0], line["word_of"]) if of == word)
+        self.browser.hover(f"#plot .cell[data-at='0.{word}']")
+        self.assertAlmostEqual(float(self.browser.evaluate("document.querySelector('#number').textContent")), wanted, delta=0.001)
+
+    def test_the_keyboard_is_enough(self):
+        self.open("english", "#kind=cross&layer=0&head=0&units=words")
+        self.browser.evaluate("document.querySelector('#heads [aria-checked=true]').focus()")
+        self.browser.press("ArrowRight")
+        self.browser.press("ArrowDown")
+        self.assertEqual((self.address()["layer"], self.address()["head"]), ("1", "1"))
+        self.assertEqual(self.browser.evaluate("document.activeElement.title"), "layer 1, head 1")
+        self.browser.evaluate("document.querySelector('#plot').focus()")
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft", "ArrowRight"):
+            self.browser.press(key)
+        self.assertEqual(self.address()["at"], "1.1")
+        self.assertIn("looks at", self.browser.evaluate("document.querySelector('#readout').textContent"))
+        self.browser.press("Escape")
+        self.assertNotIn("at", self.address())
+        self.browser.evaluate("document.querySelector('[name=view]:checked').focus()")
+        self.browser.press("ArrowRight")
+        self.assertEqual(self.address()["view"], "lines")
+        self.assertEqual(self.browser.evaluate("document.activeElement.value"), "lines")
+        self.browser.evaluate("document.querySelector('#plot').focus()")
+        self.browser.press("ArrowRight")
+        self.assertEqual(self.address()["at"], "r0")
+        self.browser.press("ArrowUp")
+        self.assertEqual(self.address()["at"], "c0")
+
+    def test_hostile_text_is_inert(self):
+        for fragment in ("", "#view=lines", "#kind=decoder&units=tokens"):
+            self.open("hostile", fragment)
+            self.assertEqual(self.browser.evaluate("typeof window.hacked"), "undefined")
+            self.assertEqual(self.browser.evaluate("document.querySelectorAll('img, b:not(header b), script').length"), 2)
+            self.assertEqual(self.browser.evaluate("document.querySelector('#source').textContent"), HOSTILE[0])
+            self.assertEqual(self.browser.evaluate("document.querySelector('#target').textContent"), HOSTILE[1])
+            self.assertEqual(self.browser.evaluate("document.title"), HOSTILE[0])
+        self.shot("hostile")
+
+    def test_chinese_is_rendered(self):
+        self.open("chinese", "#units=words")
+        boxes = self.browser.evaluate(
+            "[...document.querySelectorAll('#plot text')].filter(t => t.textContent === '食物')"
+            ".map(t => [t.getBBox().width, t.getBBox().height])")
+        self.assertEqual(len(boxes), 2)
+        for width, height in boxes:
+            self.assertGreater(width, 20)
+            self.assertGreater(height, 10)
+        # Boxes for letters that no font has would all look the same.
+        pixels = """(letter => {
+          const canvas = document.createElement('canvas'), context = canvas.getContext('2d');
+          context.font = '32px ' + getComputedStyle(document.body).fontFamily;
+          context.fillText(letter, 4, 40);
+          return [...context.getImageData(0, 0, 64, 64).data].join();
+        })"""
+        self.assertNotEqual(self.browser.evaluate(pixels + "('食')"), self.browser.evaluate(pixels + "('物')"))
+        self.shot("chinese")
+
+    def test_fits_a_narrow_window_and_both_schemes(self):
+        for width in (360, 700, 1200):
+            for view in ("map", "lines"):
+                self.browser.resize(width, 900)
+                self.open("english", "#view=" + view)
+                self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+                self.shot(f"{view}-{width}")
+        self.browser.resize(1200, 900)
+        luminance = "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)[0]"
+        self.assertGreater(self.browser.evaluate(luminance), 200)
+        self.browser.scheme("dark")
+        self.assertLess(self.browser.evaluate(luminance), 60)
+        self.shot("lines-dark")
+
+
+if __name__ == "__main__":
+    if shutil.which(CHROMIUM) is None:
+        sys.exit(f"{CHROMIUM} is missing: `make test-page` installs it")
+    unittest.main(argv=sys.argv[:1], verbosity=2)
