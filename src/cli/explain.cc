@@ -37,9 +37,8 @@ void run(const Line& line) {
   const tasks::TranslationParts parts = tasks::load_translation(line.folder);
   const AttentionRecord record = tasks::explain_translation(parts, line.source, line.target, line.options);
   if (line.out.empty()) {
-    std::cout << record.source_text << '\n'
-              << record.target_text << "\n\n"
-              << tasks::explain_text(record, line.options);
+    const std::string map = tasks::explain_text(record, line.options);
+    std::cout << record.source_text << '\n' << record.target_text << "\n\n" << map;
     return;
   }
   write_atomically(line.out, tasks::explain_file(record, line.options, line.out));

@@ -1,6 +1,7 @@
 // fovea: reads the command line, runs one verb, and turns errors into one line and an exit status.
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -122,5 +123,7 @@ int guarded(int argc, char** argv) {
 }  // namespace fovea::cli
 
 int main(int argc, char** argv) {
+  // Some parents hand on an ignored SIGPIPE; a reader that goes away then looks like a broken disk.
+  std::signal(SIGPIPE, SIG_DFL);
   return fovea::cli::close_output(fovea::cli::guarded(argc, argv));
 }

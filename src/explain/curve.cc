@@ -92,6 +92,7 @@ class Plot {
   void curve(const std::vector<CurvePoint>& points, const Axis& axis, const Ink& ink, double width,
              bool dots) const {
     set(ink, width);
+    cairo_new_path(canvas_);  // text leaves a point behind
     for (const CurvePoint& point : points) cairo_line_to(canvas_, x(point.step), y(point.value, axis));
     cairo_stroke(canvas_);
     cairo_set_dash(canvas_, nullptr, 0, 0);

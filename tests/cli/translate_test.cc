@@ -149,7 +149,7 @@ TEST_F(TranslateVerb, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(alignment.err, HasSubstr("soggy"));
   const auto list = run("translate " + model() + " --beam 2 --n-best 3", "echo one |");
   EXPECT_EQ(list.status, 2);
-  EXPECT_THAT(list.err, HasSubstr("n_best"));
+  EXPECT_THAT(list.err, HasSubstr("n-best: got 3"));
 }
 
 }  // namespace

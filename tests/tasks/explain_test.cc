@@ -116,6 +116,36 @@ TEST(Explain, RefusesWhatItCannotShowInOneLine) {
   EXPECT_THAT(refused({.threshold = 2}, "a.txt"), HasSubstr("wanted a weight from 0 to 1"));
 }
 
+TEST(Explain, ShowsTheOneMapOfAnRnn) {
+  const TranslationParts parts =
+      untrained_translator("words", "bahdanau", {{"width", 16}, {"embedding", 16}});
+  const AttentionRecord record = explain_translation(parts, "one two three", "我 喜欢", {});
+  ASSERT_EQ(record.layers.size(), 1u);
+  EXPECT_EQ(record.layers[0].kind, AttentionKind::cross);
+  ASSERT_EQ(record.layers[0].heads.size(), 1u);
+  const WeightMatrix& weights = record.layers[0].heads[0];
+  EXPECT_EQ(weights.rows, 3);
+  EXPECT_EQ(weights.columns, 4);
+  for (int64_t i = 0; i < weights.rows; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < weights.columns; ++j) sum += weights.at(i, j);
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+  EXPECT_THAT(explain_file(record, {}, "a.png"), StartsWith("\x89PNG"));
+  EXPECT_THAT(explain_file(record, {}, "a.txt"), testing::MatchesRegex("[0-2]-0 [0-2]-1\n"));
+  EXPECT_THAT(explain_text(record, {}), testing::Not(HasSubstr("layer")));
+  EXPECT_THAT(message_of([&] { explain_file(record, {.kind = "encoder"}, "a.png"); }),
+              HasSubstr("no encoder attention"));
+  EXPECT_THAT(message_of([&] { explain_file(record, {.layer = "rollout"}, "a.png"); }),
+              HasSubstr("no stack of layers"));
+}
+
+TEST(Explain, SaysThatAModelWithoutAttentionHasNone) {
+  const TranslationParts parts = untrained_translator("words", "rnn", {{"width", 16}, {"embedding", 16}});
+  EXPECT_THAT(message_of([&] { explain_translation(parts, "one", "two", {}); }),
+              HasSubstr("'rnn' has no attention to show"));
+}
+
 TEST(Align, GivesNoPairsToAnEmptyLine) {
   const TranslationParts parts = untrained_translator();
   const Alignment none = align(parts, "", {});

@@ -12,7 +12,7 @@ namespace fovea::tasks {
 // Knows the words one ... six and 我 喜欢 食物; two layers of two heads.
 inline TranslationParts untrained_translator(
     const std::string& tokenizer = "words", const std::string& model = "transformer",
-    Json settings = Json{
+    const Json& settings = Json{
         {"width", 16}, {"heads", 2}, {"hidden", 32}, {"encoder_layers", 2}, {"decoder_layers", 2}}) {
   const std::vector<std::string> lines{"one two three four five six", "three five two one six four",
                                        "我 喜欢 食物", "喜欢 食物 我"};
