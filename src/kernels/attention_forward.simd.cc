@@ -51,6 +51,47 @@ TileState place_state(const AttentionShape& shape, float* memory) {
   return state;
 }
 
+// Asks for memory that is needed soon, a few lines at a time between register tiles: heads of few keys would
+// wait for most of theirs otherwise.
+class Ahead {
+ public:
+  void add(const float* rows, int64_t stride, int64_t count, int64_t columns, bool write = false) {
+    if (count > 0) part_[parts_++] = {rows, stride, count, columns, 0, write};
+  }
+  FOVEA_INLINE void ask() {
+    if (parts_ > 0) ask_lines();
+  }
+
+ private:
+  static constexpr int64_t kLine = 16;
+  struct Part {
+    const float* row;
+    int64_t stride, rows, columns, column;
+    bool write;
+  };
+  // Four lines of each part: parts side by side are streams that the machine can follow at once.
+  void ask_lines() {
+    for (int n = 0; n < parts_; ++n) {
+      Part& part = part_[n];
+      for (int line = 0; line < 4; ++line) {
+        if (part.write)
+          __builtin_prefetch(part.row + part.column, 1, 3);
+        else
+          __builtin_prefetch(part.row + part.column, 0, 2);
+        part.column += kLine;
+        if (part.column < part.columns) continue;
+        part.column = 0;
+        part.row += part.stride;
+        if (--part.rows > 0) continue;
+        part_[n--] = part_[--parts_];
+        break;
+      }
+    }
+  }
+  Part part_[4];
+  int parts_ = 0;
+};
+
 struct TileJob {
   const AttentionForward& a;
   int64_t b, h, kv_head;
@@ -59,6 +100,7 @@ struct TileJob {
   HeadTerms terms;
   LaneQueries queries;
   TileState state;
+  Ahead ahead;
 
   TileJob(const AttentionForward& call, int64_t batch, int64_t head, const PlanTile& plan_tile, float* memory)
       : a(call),
@@ -110,7 +152,8 @@ struct TileJob {
     const ScoreBlock block{state.scores, ld, from, to};
     float* first = block.s + from * ld;
     if (!masked && terms.plain()) {
-      scores_product<true>(strip.k + from, to - from, a.shape.d, packed, ld, first, raised);
+      scores_product<true>(strip.k + from, to - from, a.shape.d, packed, ld, first, raised,
+                           [&] { ahead.ask(); });
     } else {
       scores_product<false>(strip.k + from, to - from, a.shape.d, packed, ld, first, nullptr);
       terms_pass(block, strip, terms, queries, group.first, nullptr);
@@ -127,7 +170,7 @@ struct TileJob {
     }
     const Update update = !state.started[g] ? Update::store : grew ? Update::rescale : Update::add;
     columns_product<kCareful>(strip.v + from, to - from, a.shape.dv, first, ld, update, factor,
-                              state.out + group.first * a.shape.dv);
+                              state.out + group.first * a.shape.dv, [&] { ahead.ask(); });
     state.started[g] = true;
   }
 
@@ -180,11 +223,30 @@ struct TileJob {
   }
 };
 
+// One tile of the call's work.
+struct TileTask {
+  int64_t b = 0, h = 0;
+  const PlanTile* tile = nullptr;  // null: nothing to do
+};
+
 // A weight of 0 must take nothing from its value, even from a NaN. The fast product cannot promise that, so a
 // result that is not finite is computed again with care: the plain case pays one look at the output.
-void forward_tile(const AttentionForward& a, int64_t b, int64_t h, const PlanTile& tile) {
-  if (tile.row_count == 0) return;
-  TileJob job(a, b, h, tile, attention_scratch(state_floats(a.shape)));
+void forward_tile(const AttentionForward& a, const TileTask& task, const TileTask& next) {
+  if (!task.tile || task.tile->row_count == 0) return;
+  const PlanTile& tile = *task.tile;
+  TileJob job(a, task.b, task.h, tile, attention_scratch(state_floats(a.shape)));
+  job.ahead.add(a.out.at(task.b, task.h, tile.row_first), a.out.row * tile.row_step, tile.row_count,
+                a.shape.dv, true);
+  if (next.tile) {
+    const int64_t sharing = a.shape.heads / a.shape.kv_heads, kv_head = next.h / sharing;
+    job.ahead.add(a.q.at(next.b, next.h, next.tile->row_first), a.q.row * next.tile->row_step,
+                  next.tile->row_count, a.shape.d);
+    if (next.b != task.b || kv_head != task.h / sharing) {
+      const int64_t keys = smaller(a.shape.keys, kMaxStrip);
+      job.ahead.add(a.k.at(next.b, kv_head, 0), a.k.row, keys, a.shape.d);
+      job.ahead.add(a.v.at(next.b, kv_head, 0), a.v.row, keys, a.shape.dv);
+    }
+  }
   job.pack_queries();
   job.run<false>();
   if (job.finish(true)) return;
@@ -202,11 +264,17 @@ void forward(const AttentionForward& a) {
   const int64_t rows = larger(1, a.shape.queries / larger(1, most));
   const int64_t work = rows * larger(1, a.shape.keys) * (a.shape.d + a.shape.dv);
   const int64_t grain = larger(1, smaller(heads * most / 16, (int64_t{1} << 21) / larger(1, work)));
+  const auto find = [&](int64_t n) {
+    const int64_t b = n / most / a.shape.heads, h = n / most % a.shape.heads;
+    const int64_t group = plan_group(plan, b, h), t = plan.group_tiles[group] + n % most;
+    return TileTask{b, h, t < plan.group_tiles[group + 1] ? &plan.tiles[t] : nullptr};
+  };
   parallel_for(heads * most, grain, [&](int64_t begin, int64_t end) {
+    TileTask task = find(begin);
     for (int64_t n = begin; n < end; ++n) {
-      const int64_t b = n / most / a.shape.heads, h = n / most % a.shape.heads;
-      const int64_t group = plan_group(plan, b, h), t = plan.group_tiles[group] + n % most;
-      if (t < plan.group_tiles[group + 1]) forward_tile(a, b, h, plan.tiles[t]);
+      const TileTask next = n + 1 < heads * most ? find(n + 1) : TileTask{};
+      forward_tile(a, task, next);
+      task = next;
     }
   });
 }

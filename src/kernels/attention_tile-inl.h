@@ -75,13 +75,10 @@ template <int NV, class Block>
 FOVEA_INLINE inline void for_row_blocks(int rows, Block block) {
   constexpr int kRows = kTileRows<NV>;
   int i = 0;
-  for (; i + kRows <= rows; i += kRows) block.template operator()<kRows>(i);
-  if constexpr (kRows > 4) {
-    if (i + 4 <= rows) {
-      block.template operator()<4>(i);
-      i += 4;
-    }
-  }
+  // Eight rows are 4 + 4 rather than 6 + 2: two rows alone leave the multipliers waiting for sums.
+  for (; i + kRows <= rows && (kRows != 6 || rows - i != 8); i += kRows) block.template operator()<kRows>(i);
+  if constexpr (kRows > 4)
+    for (; i + 4 <= rows; i += 4) block.template operator()<4>(i);
   if (i + 2 <= rows) {
     block.template operator()<2>(i);
     i += 2;
@@ -128,13 +125,19 @@ FOVEA_INLINE inline void multiply_columns(const float* const* rows, int64_t dept
   }
 }
 
+struct DoNothing {
+  void operator()() const {}
+};
+
 // s[r * lds + lane] = rows[r] . b[:, lane] for r < count; with a maximum, also max[lane] = max over r of it.
-template <bool kTrackMax>
+// `between` is called before every register tile.
+template <bool kTrackMax, class Between = DoNothing>
 void scores_product(const float* const* rows, int count, int64_t depth, const float* b, int64_t ld, float* s,
-                    float* max) {
+                    float* max, Between between = {}) {
   for_vector_chunks(static_cast<int>(ld / kLanes), [&]<int NV>(int first) FOVEA_INLINE {
     const int64_t offset = first * kLanes;
     for_row_blocks<NV>(count, [&]<int R>(int i) FOVEA_INLINE {
+      between();
       Vec acc[R][NV];
       multiply_rows<R, NV>(rows + i, depth, b + offset, ld, acc);
       for (int r = 0; r < R; ++r)
@@ -153,12 +156,13 @@ void scores_product(const float* const* rows, int count, int64_t depth, const fl
 enum class Update { store, add, rescale };
 
 // o[c][lane] (=, +=, or = o * factor +) sum over t < count of rows[t][c] * p[t][lane], for c < columns.
-template <bool kCareful>
+template <bool kCareful, class Between = DoNothing>
 void columns_product(const float* const* rows, int count, int64_t columns, const float* p, int64_t ld,
-                     Update update, const float* factor, float* o) {
+                     Update update, const float* factor, float* o, Between between = {}) {
   for_vector_chunks(static_cast<int>(ld / kLanes), [&]<int NV>(int first) FOVEA_INLINE {
     const int64_t offset = first * kLanes;
     for_row_blocks<NV>(static_cast<int>(columns), [&]<int R>(int c) FOVEA_INLINE {
+      between();
       Vec acc[R][NV];
       multiply_columns<kCareful, R, NV>(rows, count, c, p + offset, ld, acc);
       float* HWY_RESTRICT to = o + c * ld + offset;
@@ -310,16 +314,23 @@ inline void unpack_lanes(const float* from, int64_t ld, int64_t columns, Vec fac
   }
 }
 
-// Whether all of x[i * stride + c], i < rows, c < columns, are finite.
+// Whether all of x[i * stride + c], i < rows, c < columns, are finite. Four sums: one would wait for itself.
 inline bool all_finite(const float* x, int64_t stride, int64_t rows, int64_t columns) {
-  Vec sum = hn::Zero(kTag);
+  const Vec zero = hn::Zero(kTag);
+  Vec s0 = zero, s1 = zero, s2 = zero, s3 = zero;
   float tail = 0;
   for (int64_t i = 0; i < rows; ++i, x += stride) {
     int64_t c = 0;
-    for (; c + kLanes <= columns; c += kLanes) sum = hn::MulAdd(hn::LoadU(kTag, x + c), hn::Zero(kTag), sum);
+    for (; c + 4 * kLanes <= columns; c += 4 * kLanes) {
+      s0 = hn::MulAdd(hn::LoadU(kTag, x + c), zero, s0);
+      s1 = hn::MulAdd(hn::LoadU(kTag, x + c + kLanes), zero, s1);
+      s2 = hn::MulAdd(hn::LoadU(kTag, x + c + 2 * kLanes), zero, s2);
+      s3 = hn::MulAdd(hn::LoadU(kTag, x + c + 3 * kLanes), zero, s3);
+    }
+    for (; c + kLanes <= columns; c += kLanes) s0 = hn::MulAdd(hn::LoadU(kTag, x + c), zero, s0);
     for (; c < columns; ++c) tail += x[c] * 0.0f;
   }
-  return tail == 0 && hn::AllTrue(kTag, hn::Eq(sum, hn::Zero(kTag)));
+  return tail == 0 && hn::AllTrue(kTag, hn::Eq(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), zero));
 }
 
 // Rows [first, first + rows) of a tile, padded to whole vectors: lane n is row first + n, padding repeats the
