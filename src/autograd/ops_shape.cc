@@ -5,15 +5,25 @@
 namespace fovea {
 namespace {
 
-// target += source for views of one shape.
+// target += source for views of one shape, run by run of what stands together in the target.
 void add_strided(const Tensor& target, const Tensor& source) {
-  if (target.is_contiguous()) {
-    kernels::axpy(1, source.contiguous().data(), target.data(), target.count());
-    return;
+  const Tensor from = source.contiguous();
+  int outer = target.rank();  // axes before the runs
+  int64_t run = 1;
+  while (outer > 0 && (target.size(outer - 1) == 1 || target.stride(outer - 1) == run))
+    run *= target.size(--outer);
+  if (target.count() == 0) return;
+  std::vector<int64_t> index(static_cast<size_t>(outer));
+  float* to = target.data();
+  for (int64_t done = 0; done < target.count(); done += run) {
+    kernels::axpy(1, from.data() + done, to, run);
+    for (int axis = outer - 1; axis >= 0; --axis) {
+      to += target.stride(axis);
+      if (++index[axis] < target.size(axis)) break;
+      to -= target.stride(axis) * target.size(axis);
+      index[axis] = 0;
+    }
   }
-  const Tensor sum = target.clone();
-  kernels::axpy(1, source.contiguous().data(), sum.data(), sum.count());
-  target.copy_from(sum);
 }
 
 }  // namespace
