@@ -13,6 +13,9 @@ class Case:
     wanted: str = "1"  # the least ratio aimed at
     group: str = "ops"
     bytes: float = 0  # read and written at least, where Fovea does not say
+    reads_only: bool = False  # its bytes are read: the limit is the read bandwidth
+    dense: str = ""  # the case whose rate per visited pair this one is held against
+    plain: str = ""  # the case whose time this one is held against
 
 
 def op(name, title, wanted):
@@ -24,7 +27,8 @@ def op(name, title, wanted):
     return Case(name, title, ["bench", "ops", "--filter", name, "--no-limits"], variants, wanted)
 
 
-def attention(name, title, wanted, spec, n, d=64, batch=1, heads=8, kv_heads=None, nk=None, backward=False, **peer):
+def attention(name, title, wanted, spec, n, d=64, batch=1, heads=8, kv_heads=None, nk=None, backward=False,
+              dense="", plain="", **peer):
     """Fovea's fused attention against SDPA (and FlexAttention or eager) with the same meaning."""
 
     def variants():
@@ -37,22 +41,39 @@ def attention(name, title, wanted, spec, n, d=64, batch=1, heads=8, kv_heads=Non
     arguments += ["--nk", nk] if nk else []
     arguments += ["--direction", "both" if backward else "forward"]
     least = 4 * 2 * d * batch * (heads * n + (kv_heads or heads) * (nk or n)) * (3 if backward else 1)
-    return Case(f"attention_{name}", title, [str(a) for a in arguments], variants, wanted, "attention", least)
+    return Case(f"attention_{name}", title, [str(a) for a in arguments], variants, wanted, "attention", least,
+                reads_only=n == 1, dense=dense and f"attention_{dense}", plain=plain and f"attention_{plain}")
 
 
-def additive(name, title, wanted, nq, backward):
+def sparse(name, title, spec, n, keep):
+    """A pattern of visited blocks, forward and backward, against SDPA with its mask."""
+
     def variants():
         import torch_cases
 
-        return torch_cases.additive(64, nq, 32, 256, backward)
+        return torch_cases.attention(1, 8, n, 64, backward=True, keep=getattr(torch_cases, keep))
+
+    case = attention(name, title, "≥ 0.70 of dense", spec, n, backward=True, dense="both_full_n2048")
+    case.torch = variants
+    return case
+
+
+def additive(name, title, wanted, nq, backward, projected=False):
+    def variants():
+        import torch_cases
+
+        return torch_cases.additive(64, nq, 32, 256, backward, projected)
 
     arguments = ["bench", "attention", "--batch", "64", "--heads", "1", "--n", str(nq), "--nk", "32", "--d", "256",
                  "--spec", "additive / full / soft", "--direction", "both" if backward else "forward"]
+    arguments += ["--projected-keys"] if projected else []
     return Case(f"attention_{name}", title, arguments, variants, wanted, "attention")
 
 
 FULL, CAUSAL = "scaled_dot / full / soft", "scaled_dot / causal / soft"
 WINDOW = "scaled_dot / window(256,256) / soft"
+LONGFORMER = "scaled_dot / window(256,256) | global(0) / soft"
+BIGBIRD = "scaled_dot / block_window(64,1,1) | random_blocks(64,3,1) | global(0..127) / soft"
 
 CASES = [
     op("linear", "linear 4096×512→2048", "1"),
@@ -73,18 +94,23 @@ CASES = [
     attention("both_full_n2048", "full forward + backward, D=64, N=2048", "≥ 0.75 of peak", FULL, 2048, backward=True),
     attention("both_causal_n2048", "causal forward + backward, D=64, N=2048", "≥ 0.70 of peak", CAUSAL, 2048, causal=True,
               backward=True),
-    attention("window_n4096", "window(256,256) forward, N=4096", "", WINDOW, 4096, window=256, flex=True),
-    attention("window_n16384", "window(256,256) forward, N=16 384", "20", WINDOW, 16384, window=256, flex=True),
+    *(attention(f"window_n{n}", f"window(256,256) forward, N={n}", wanted, WINDOW, n, window=256, flex=True,
+                masked=n <= 16384, dense="full_d64_n2048")
+      for n, wanted in ((4096, "≥ 0.80 of dense"), (16384, "20 (SDPA), ≥ 0.80 of dense"), (65536, "≥ 0.80 of dense"))),
+    *(sparse(f"longformer_n{n}", f"Longformer, window 512, one global token, forward + backward, N={n}", LONGFORMER, n,
+             "longformer") for n in (4096, 16384)),
+    *(sparse(f"bigbird_n{n}", f"BigBird, blocks of 64, 3 random, 2 global, forward + backward, N={n}", BIGBIRD, n,
+             "bigbird") for n in (4096, 16384)),
     attention("dropout", "dropout 0.1, forward + backward, N=1024", "≤ 1.25× plain", "scaled_dot / full / soft(0.1)", 1024,
-              backward=True, dropout=0.1),
+              backward=True, plain="plain", dropout=0.1),
     attention("bias", "trained bias, forward + backward, N=1024", "≤ 1.25× plain", "scaled_dot + bias / full / soft", 1024,
-              backward=True, bias=True),
+              backward=True, plain="plain", bias=True),
     attention("alibi", "ALiBi, forward + backward, N=1024", "≤ 1.25× plain", "scaled_dot + alibi / full / soft", 1024,
-              backward=True, alibi=True),
+              backward=True, plain="plain", alibi=True),
     attention("plain", "plain, forward + backward, N=1024", "", FULL, 1024, backward=True),
     additive("additive", "additive, B=64, 32×32, 256 hidden, forward", "10", 32, False),
     additive("additive_both", "additive, B=64, 32×32, 256 hidden, forward + backward", "10", 32, True),
-    additive("additive_step", "additive, one decoder step", "10", 1, False),
+    additive("additive_step", "additive, one decoder step, keys projected before", "10", 1, False, projected=True),
     attention("decode", "decode: 1 query, 4096 keys, 32 heads on 8, D=128", "≥ 0.85 of memory", FULL, 1, 128, heads=32,
               kv_heads=8, nk=4096),
     attention("small_n32", "small: N=32, batch·heads 512, D=64", "≥ 0.60 of peak", FULL, 32, batch=64),

@@ -7,6 +7,7 @@ with --filter refreshes its own rows alone.
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
@@ -82,7 +83,8 @@ def limit_of(case, fovea, peak):
     """Least seconds the machine allows, and what sets them."""
     flops = fovea.get("flops") or fovea.get("gflops", 0) * 1e9 * fovea["seconds"]
     compute = flops / (peak["peak_gflops"] * 1e9)
-    memory = fovea.get("bytes", case.bytes) / (max(peak["read_gbps"], peak["copy_gbps"], peak["triad_gbps"]) * 1e9)
+    best = peak["read_gbps"] if case.reads_only else max(peak["read_gbps"], peak["copy_gbps"], peak["triad_gbps"])
+    memory = fovea.get("bytes", case.bytes) / (best * 1e9)
     return (compute, "FMA") if compute >= memory else (memory, "memory")
 
 
@@ -94,9 +96,32 @@ def mebibytes(row):
     return f"{row['peak_bytes'] / 2**20:.0f}" if row and row.get("peak_bytes") else "-"
 
 
+def reached(case, fovea, results, threads):
+    """What a row that is held against another of Fovea's reaches, as text."""
+    def other(name):
+        return results["rows"].get(f"{name}/{threads}", {}).get("fovea", {}) if name else {}
+
+    dense, plain = other(case.dense), other(case.plain)
+    if "fraction" in dense:
+        return f"{fovea['fraction'] / dense['fraction']:.2f} of dense; "
+    if "seconds" in plain:
+        return f"{fovea['seconds'] / plain['seconds']:.2f}× plain; "
+    return ""
+
+
+def growth(results, threads):
+    """How the time of a window grows with the length: the exponent between the shortest and the longest."""
+    rows = [(n, results["rows"].get(f"attention_window_n{n}/{threads}", {}).get("fovea", {})) for n in (4096, 65536)]
+    if not all("seconds" in row for _, row in rows):
+        return []
+    (short, few), (long, many) = rows
+    exponent = math.log(many["seconds"] / few["seconds"]) / math.log(long / short)
+    return [f"Window, N={short} to {long}: time grows with exponent {exponent:.3f} (wanted ≤ 1.05).", ""]
+
+
 def table(results, threads, group):
     lines = [
-        "| case | Fovea ms | of the limit | PyTorch ms (best variant) | ratio | wanted | memory MiB, Fovea / PyTorch |",
+        "| case | Fovea ms | of the limit | PyTorch ms (best variant) | ratio | reached, wanted | memory MiB, Fovea / PyTorch |",
         "|---|---|---|---|---|---|---|",
     ]
     peak = results["peak"].get(str(threads))
@@ -113,10 +138,12 @@ def table(results, threads, group):
         # Attention brings its own fraction, of the peak measured beside it.
         fraction = fovea["fraction"] if "fraction" in fovea and kind == "FMA" else least / fovea["seconds"]
         ratio = f"{torch['seconds'] / fovea['seconds']:.2f}×" if torch else "-"
+        if name == "FlexAttention" and "seconds" in row["torch"].get("SDPA", {}):
+            ratio += f" ({row['torch']['SDPA']['seconds'] / fovea['seconds']:.1f}× SDPA)"
         theirs = f"{milliseconds(torch['seconds'])} ({name})" if torch else "-"
         lines.append(
             f"| {case.title} | {milliseconds(fovea['seconds'])} | {fraction:.2f} {kind} | {theirs} | {ratio} "
-            f"| {case.wanted} | {mebibytes(fovea)} / {mebibytes(torch)} |")
+            f"| {reached(case, fovea, results, threads)}{case.wanted and 'wanted ' + case.wanted} | {mebibytes(fovea)} / {mebibytes(torch)} |")
     return lines if len(lines) > 2 else []
 
 
@@ -140,8 +167,9 @@ def page(results):
     lines += [
         "",
         "*Of the limit*: the least time the machine allows over the measured one. The least time is the case's",
-        "multiply-adds at the FMA peak, or the bytes it cannot avoid at the best bandwidth above, whichever is longer; what",
-        "stays in the caches can come out above 1. *Memory*: growth of the process's resident memory at its highest.",
+        "multiply-adds at the FMA peak, or the bytes it cannot avoid at the best bandwidth above (the read one where it",
+        "only reads), whichever is longer; what stays in the caches can come out above 1. *Memory*: growth of the process's",
+        "resident memory at its highest.",
         "",
     ]
     for group, heading in (("ops", "## Ops, forward and backward"), ("attention", "## Attention")):
@@ -149,6 +177,7 @@ def page(results):
             rows = table(results, int(threads), group)
             if rows:
                 lines += [f"{heading}, {threads} thread{'s' if threads != '1' else ''}", "", *rows, ""]
+                lines += growth(results, threads) if group == "attention" else []
     lines += ["Commands: `make bench` for all of it, `bench/run --filter NAME` for some rows; our side alone:",
               "`fovea bench ops`, `fovea bench attention`, `fovea bench peak`.", ""]
     old = PAGE.read_text() if PAGE.exists() else ""

@@ -139,9 +139,22 @@ OPS = {
 }
 
 
-def attention(batch, heads, n, d, kv_heads=None, nk=None, causal=False, window=None, dropout=0.0, bias=False,
-              alibi=False, backward=False, flex=False):
-    """Scaled-dot attention: SDPA, and plain eager where N x N fits comfortably."""
+def longformer(i, j):
+    return ((i - j).abs() <= 256) | (i == 0) | (j == 0)
+
+
+def bigbird(i, j, block=64, drawn=3):
+    """Neighbouring blocks, `drawn` random ones and two global ones; which ones are drawn does not matter for time."""
+    blocks = (int(i.max()) + block) // block
+    choice = torch.zeros(blocks, blocks, dtype=torch.bool)
+    choice.scatter_(1, torch.rand(blocks, blocks).argsort(1)[:, :drawn], True)
+    bi, bj = i // block, j // block
+    return ((bi - bj).abs() <= 1) | (bi < 2) | (bj < 2) | choice[bi, bj]
+
+
+def attention(batch, heads, n, d, kv_heads=None, nk=None, causal=False, window=None, keep=None, dropout=0.0,
+              bias=False, alibi=False, backward=False, flex=False, masked=True):
+    """Scaled-dot attention: SDPA (unless its N x N mask does not fit: masked=False), and eager where N x N is small."""
     kv_heads, nk = kv_heads or heads, nk or n
 
     def inputs():
@@ -149,8 +162,10 @@ def attention(batch, heads, n, d, kv_heads=None, nk=None, causal=False, window=N
         return make(batch, heads, n, d), make(batch, kv_heads, nk, d), make(batch, kv_heads, nk, d)
 
     def mask():
-        if window is None and not bias and not alibi:
+        if window is None and keep is None and not bias and not alibi:
             return None
+        if keep is not None:
+            return keep(torch.arange(n)[:, None], torch.arange(nk)[None, :])[None, None]
         distance = torch.arange(n)[:, None] - torch.arange(nk)[None, :]
         if window is not None:
             return (distance.abs() <= window)[None, None]
@@ -192,7 +207,7 @@ def attention(batch, heads, n, d, kv_heads=None, nk=None, causal=False, window=N
         compiled = torch.compile(flex_attention)
         return step_of(lambda q, k, v, m: compiled(q, k, v, block_mask=blocks), *inputs(), None)
 
-    variants = {"SDPA": sdpa}
+    variants = {"SDPA": sdpa} if masked else {}
     if batch * heads * n * nk <= 1 << 26:
         variants["eager"] = eager
     if flex and not backward:
@@ -200,15 +215,15 @@ def attention(batch, heads, n, d, kv_heads=None, nk=None, causal=False, window=N
     return variants
 
 
-def additive(batch, nq, nk, hidden, backward):
-    """Bahdanau's score, eager: the only way PyTorch has."""
+def additive(batch, nq, nk, hidden, backward, projected=False):
+    """Bahdanau's score, eager: the only way PyTorch has. Projected: the keys come multiplied by W."""
     def eager():
         make = leaf if backward else torch.randn
         q, k, v = make(batch, nq, hidden), make(batch, nk, hidden), make(batch, nk, hidden)
         w, u, b, s = make(hidden, hidden), make(hidden, hidden), make(hidden), make(hidden)
 
         def forward():
-            scores = torch.tanh((k @ w)[:, None] + (q @ u)[:, :, None] + b) @ s
+            scores = torch.tanh((k if projected else k @ w)[:, None] + (q @ u)[:, :, None] + b) @ s
             return scores.softmax(-1) @ v
 
         if backward:

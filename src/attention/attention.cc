@@ -89,10 +89,15 @@ void check_shape(const Var& parameter, const Shape& wanted, std::string_view nam
           parameter.defined() ? parameter.shape() : Shape{}, ", wanted ", wanted);
 }
 
-void check_parameters(const AttentionSpec& spec, const AttentionParameters& p, const Sizes& s) {
+void check_parameters(const AttentionSpec& spec, const AttentionRequest& request, const Sizes& s) {
+  const AttentionParameters& p = request.parameters;
   const ScoreKind kind = spec.score.kind;
   const bool additive = kind == ScoreKind::additive, concat = kind == ScoreKind::concat;
-  check_parameter(p.W, kind == ScoreKind::bilinear || additive || concat, "W",
+  const bool projected = request.projected_keys;
+  require(!projected || additive, "attention: projected_keys is for an additive score, got ", spec);
+  require(!projected || !p.W.defined(),
+          "attention: parameter W is given, but projected_keys says that k holds W k");
+  check_parameter(p.W, kind == ScoreKind::bilinear || (additive && !projected) || concat, "W",
                   "a bilinear, additive or concat score");
   check_parameter(p.U, additive, "U", "an additive score");
   check_parameter(p.v, additive || concat, "v", "an additive or concat score");
@@ -112,6 +117,8 @@ void check_parameters(const AttentionSpec& spec, const AttentionParameters& p, c
     const int64_t hidden = p.v.size(0);
     check_shape(p.W, {hidden, concat ? s.dk + s.d : s.dk}, "W");
     check_shape(p.U, {hidden, s.d}, "U");
+    require(!projected || s.dk == hidden, "attention: projected keys have ", s.dk, " features, wanted ",
+            hidden, ", as many as parameter v");
     check_shape(p.b, {hidden}, "b");
   }
   if (kind == ScoreKind::dot || kind == ScoreKind::scaled_dot || kind == ScoreKind::cosine) {
@@ -150,7 +157,7 @@ Problem reduce_score(const Var& q, const Var& k, const Var& v, const AttentionSp
       break;
     case ScoreKind::additive:
       problem.q = linear(q, p.U, p.b);
-      problem.k = linear(k, p.W);
+      problem.k = p.W.defined() ? linear(k, p.W) : k;
       problem.score_vector = p.v;
       problem.family = ScoreFamily::additive;
       break;
@@ -396,7 +403,7 @@ AttentionResult attend(const Var& q, const Var& k, const Var& v, const Attention
                        const AttentionRequest& request) {
   const Sizes s = check_shapes(q, k, v);
   check(spec);
-  check_parameters(spec, request.parameters, s);
+  check_parameters(spec, request, s);
   const auto job = make_job(reduce_score(q, k, v, spec, request.parameters), spec, request, s);
   const AttentionParameters& p = job->parameters;
   const Problem& problem = job->problem;

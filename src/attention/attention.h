@@ -33,6 +33,9 @@ struct AttentionRequest {
   AttentionParameters parameters = {};
   uint64_t seed = 0;  // of dropout, hard and gumbel: the draws are a function of (seed; b, h, query, key)
   bool lse = false;
+  // additive: k is W k already, [B, Hk, Nk, A], and W is not given: a decoder projects its keys once a
+  // sentence.
+  bool projected_keys = false;
   // Weights, as they met v, of these heads and query rows; ascending. Both empty: none.
   std::vector<int32_t> weight_heads = {}, weight_rows = {};
   std::string_view name = {};  // the layer, for observers

@@ -29,6 +29,7 @@ struct Options {
   std::string spec = "scaled_dot / full / soft";
   std::string direction = "forward";
   double seconds = 1;
+  bool projected_keys = false;
   bool json = false;
 };
 
@@ -42,7 +43,8 @@ Var draw(const Shape& shape, Rng& rng, bool trained) {
 AttentionParameters draw_parameters(const AttentionSpec& spec, const Options& o, Rng& rng) {
   AttentionParameters p;
   const ScoreKind kind = spec.score.kind;
-  if (kind == ScoreKind::bilinear || kind == ScoreKind::additive) p.W = draw({o.d, o.d}, rng, true);
+  if (kind == ScoreKind::bilinear || (kind == ScoreKind::additive && !o.projected_keys))
+    p.W = draw({o.d, o.d}, rng, true);
   if (kind == ScoreKind::additive) p.U = draw({o.d, o.d}, rng, true);
   if (kind == ScoreKind::concat) p.W = draw({o.d, 2 * o.d}, rng, true);
   if (kind == ScoreKind::additive || kind == ScoreKind::concat) p.v = draw({o.d}, rng, true);
@@ -71,7 +73,8 @@ void run(Options o) {
   const Var q = draw({o.batch, o.heads, o.n, o.d}, rng, both),
             k = draw({o.batch, o.kv_heads, o.nk, o.d}, rng, both);
   const Var v = draw({o.batch, o.kv_heads, o.nk, o.dv}, rng, both);
-  const AttentionRequest request{.parameters = draw_parameters(spec, o, rng), .seed = 1};
+  const AttentionRequest request{
+      .parameters = draw_parameters(spec, o, rng), .seed = 1, .projected_keys = o.projected_keys};
   const Tensor seed = draw({o.batch, o.heads, o.n, o.dv}, rng, false).value();
   const auto plan =
       compiled(spec.pattern, {.queries = o.n, .keys = o.nk, .batch = o.batch, .heads = o.heads});
@@ -145,6 +148,8 @@ void add_bench_attention(CLI::App& bench) {
   verb->add_option("--spec", options->spec, "score / pattern / selection")->capture_default_str();
   verb->add_option("--direction", options->direction, "forward, or both: with gradients")
       ->capture_default_str();
+  verb->add_flag("--projected-keys", options->projected_keys,
+                 "additive: keys come multiplied by W, as a decoder has them");
   verb->add_option("--seconds", options->seconds, "time to spend measuring")->capture_default_str();
   add_threads(*verb);
   add_json(*verb, options->json);

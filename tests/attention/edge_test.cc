@@ -8,6 +8,7 @@
 
 #include "attention/fused.h"
 #include "attention/problem.h"
+#include "autograd/ops_linear.h"
 #include "base/error.h"
 #include "base/parallel.h"
 
@@ -30,6 +31,26 @@ Tensor random_tensor(const Shape& shape, uint64_t seed) {
   const Tensor t(shape);
   for (float& x : t.span()) x = rng.normal();
   return t;
+}
+
+TEST(Edge, ProjectedKeysGiveWhatTheirProjectionGives) {
+  const AttentionSpec spec = parse_spec("additive / full / soft");
+  const Var q(random_tensor({2, 1, 3, 5}, 1)), k(random_tensor({2, 1, 7, 6}, 2)),
+      v(random_tensor({2, 1, 7, 4}, 3));
+  AttentionParameters p{.W = Var(random_tensor({8, 6}, 4)),
+                        .U = Var(random_tensor({8, 5}, 5)),
+                        .b = Var(random_tensor({8}, 6)),
+                        .v = Var(random_tensor({8}, 7))};
+  const Var projected = linear(k, p.W);
+  const auto wanted = attention(q, k, v, spec, p).value().to_vector();
+  EXPECT_THAT([&] { attend(q, projected, v, spec, {.parameters = p, .projected_keys = true}); },
+              testing::ThrowsMessage<Error>(HasSubstr("W is given")));
+  p.W = {};
+  EXPECT_THAT([&] { attend(q, k, v, spec, {.parameters = p, .projected_keys = true}); },
+              testing::ThrowsMessage<Error>(HasSubstr("6 features, wanted 8")));
+  EXPECT_EQ(
+      attend(q, projected, v, spec, {.parameters = p, .projected_keys = true}).output.value().to_vector(),
+      wanted);
 }
 
 TEST(Edge, FullyMaskedRowGivesZero) {
