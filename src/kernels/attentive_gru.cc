@@ -22,31 +22,66 @@ int64_t product_columns(const AttentiveGruForward& f) {
   return 3 * f.hidden + (f.query_weight != nullptr ? f.score.d : 0);
 }
 
-// The state's two matrices, one below the other: [product_columns, H].
-std::vector<float> joint_weight(const AttentiveGruForward& f) {
-  std::vector<float> joint(f.weight, f.weight + 3 * f.hidden * f.hidden);
-  if (f.query_weight != nullptr)
-    joint.insert(joint.end(), f.query_weight, f.query_weight + f.score.d * f.hidden);
-  return joint;
-}
-
 std::vector<float> joint_bias(const AttentiveGruForward& f) {
   std::vector<float> joint(static_cast<size_t>(product_columns(f)));
   if (f.bias != nullptr) std::copy_n(f.bias, 3 * f.hidden, joint.begin());
-  if (f.query_bias != nullptr) std::copy_n(f.query_bias, f.score.d, joint.begin() + 3 * f.hidden);
+  if (f.query_bias != nullptr && f.query_weight != nullptr)
+    std::copy_n(f.query_bias, f.score.d, joint.begin() + 3 * f.hidden);
   return joint;
 }
 
-std::vector<float> packed_weight(const AttentiveGruForward& f, bool backward, Level level) {
-  const std::vector<float> joint = joint_weight(f);
-  const int64_t columns = product_columns(f), hidden = f.hidden;
-  const PackSource source =
-      backward ? PackSource{.n = hidden, .k = columns, .b = joint.data(), .ldb = hidden}
-               : PackSource{.transpose = true, .n = columns, .k = hidden, .b = joint.data(), .ldb = hidden};
-  std::vector<float> packed(static_cast<size_t>(packed_size(source.n, source.k, level)));
-  pack_parallel(source, packed.data(), level);
-  return packed;
-}
+// The state's matrices, packed: forwards for y = x W^T, backwards for x += y W. The memory is the calling
+// thread's and stays for the next call: fresh pages cost more than the packing.
+struct PackedState {
+  PackedState(const AttentiveGruForward& f, bool backward, Level l)
+      : hidden(f.hidden), queries(product_columns(f) - 3 * f.hidden), backwards(backward), level(l) {
+    const int64_t outs[] = {3 * hidden, queries};
+    int64_t sizes[2];
+    for (int i = 0; i < 2; ++i)
+      sizes[i] = backward ? packed_size(hidden, outs[i], level) : packed_size(outs[i], hidden, level);
+    float* const memory = scratch_floats(3, sizes[0] + sizes[1]);
+    gates = memory;
+    query = memory + sizes[0];
+    const float* const weights[] = {f.weight, f.query_weight};
+    for (int i = 0; i < 2; ++i) {
+      if (outs[i] == 0) continue;
+      pack_parallel({.transpose = !backward,
+                     .n = backward ? hidden : outs[i],
+                     .k = backward ? outs[i] : hidden,
+                     .b = weights[i],
+                     .ldb = hidden},
+                    memory + i * sizes[0], level);
+    }
+  }
+
+  // Forwards: product = h W^T + bias. Backwards: h += product W. Rows are `h_row` and `product_row` apart.
+  void multiply(int64_t rows, float* h, int64_t h_row, float* product, int64_t product_row,
+                const float* bias = nullptr) const {
+    const int64_t outs[] = {3 * hidden, queries};
+    for (int i = 0; i < 2; ++i) {
+      if (outs[i] == 0) continue;
+      float* const part = product + i * 3 * hidden;
+      const int64_t n = backwards ? hidden : outs[i];
+      packed_gemm_kernels(level).multiply({.m = rows,
+                                           .n = n,
+                                           .k = backwards ? outs[i] : hidden,
+                                           .column_begin = 0,
+                                           .column_end = n,
+                                           .a = backwards ? part : h,
+                                           .lda = backwards ? product_row : h_row,
+                                           .packed = i == 0 ? gates : query,
+                                           .bias = bias == nullptr ? nullptr : bias + i * 3 * hidden,
+                                           .accumulate = backwards,
+                                           .c = backwards ? h : part,
+                                           .ldc = backwards ? h_row : product_row});
+    }
+  }
+
+  int64_t hidden, queries;
+  bool backwards;
+  Level level;
+  const float *gates, *query;
+};
 
 AttentionRun run_at(const AttentiveGruForward& f, int64_t token) {
   AttentionRun run = run_of(f.runs, token);
@@ -60,7 +95,8 @@ AttentionRun run_at(const AttentiveGruForward& f, int64_t token) {
 
 struct Forward {
   const AttentiveGruForward& f;
-  const float *packed, *bias, *zeros;
+  const PackedState& packed;
+  const float *bias, *zeros;
   Level level;
 
   void block(const RecurrentBlock& b) const {
@@ -76,17 +112,7 @@ struct Forward {
     for (int64_t t = 0;; ++t) {
       while (active > 0 && b.length[active - 1] <= t) --active;
       if (active == 0) return;
-      packed_gemm_kernels(level).multiply({.m = active,
-                                           .n = columns,
-                                           .k = hidden,
-                                           .column_begin = 0,
-                                           .column_end = columns,
-                                           .a = h,
-                                           .lda = stride,
-                                           .packed = packed,
-                                           .bias = bias,
-                                           .c = product,
-                                           .ldc = product_stride});
+      packed.multiply(active, h, stride, product, product_stride, bias);
       for (int64_t r = 0; r < active; ++r)
         row(b.first[r] + t, product + r * product_stride, h + r * stride, h_next + r * stride, seen);
       std::swap(h, h_next);
@@ -120,12 +146,12 @@ struct Forward {
 struct Backward {
   const AttentiveGruBackward& back;
   const AttentiveGruForward& f;
-  const float* packed;
+  const PackedState& packed;
   int64_t longest;
   Level level;
 
   void block(const RecurrentBlock& b, float* d_vector) const {
-    const int64_t hidden = f.hidden, columns = product_columns(f);
+    const int64_t hidden = f.hidden;
     const int64_t stride = padded(hidden), rows_stride = padded(3 * hidden + f.score.d);
     float* const d_h = scratch_floats(0, b.rows * (stride + rows_stride) + longest + f.score.d);
     float* const rows = d_h + b.rows * stride;
@@ -139,17 +165,7 @@ struct Backward {
         const float* const before = t > 0 ? f.out + (token - 1) * hidden : f.h_first + b.sequence[r] * hidden;
         row(token, before, d_h + r * stride, rows + r * rows_stride, d_vector, scratch);
       }
-      packed_gemm_kernels(level).multiply({.m = active,
-                                           .n = hidden,
-                                           .k = columns,
-                                           .column_begin = 0,
-                                           .column_end = hidden,
-                                           .a = rows,
-                                           .lda = rows_stride,
-                                           .packed = packed,
-                                           .accumulate = true,
-                                           .c = d_h,
-                                           .ldc = stride});
+      packed.multiply(active, d_h, stride, rows, rows_stride);
       if (f.query_weight != nullptr) continue;
       for (int64_t r = 0; r < active; ++r)
         for (int64_t i = 0; i < hidden; ++i) d_h[r * stride + i] += rows[r * rows_stride + 3 * hidden + i];
@@ -234,9 +250,9 @@ void gather_states(const AttentiveGruForward& f, float* states) {
 
 void attentive_gru_forward(const AttentiveGruForward& call, Level level) {
   const RecurrentSchedule schedule(call.lengths);
-  const std::vector<float> packed = packed_weight(call, false, level), bias = joint_bias(call),
-                           zeros(static_cast<size_t>(4 * call.hidden));
-  const Forward pass{call, packed.data(), bias.data(), zeros.data(), level};
+  const PackedState packed(call, false, level);
+  const std::vector<float> bias = joint_bias(call), zeros(static_cast<size_t>(4 * call.hidden));
+  const Forward pass{call, packed, bias.data(), zeros.data(), level};
   parallel_chunks(schedule.block_count(), [&](int64_t chunk) { pass.block(schedule.block(chunk)); });
 }
 
@@ -244,12 +260,12 @@ void attentive_gru_backward(const AttentiveGruBackward& call, Level level) {
   const AttentiveGruForward& f = call.forward;
   const int64_t hidden = f.hidden, d = f.score.d, steps = f.runs.query_begin[f.runs.sentences];
   const RecurrentSchedule schedule(f.lengths);
-  const std::vector<float> packed = packed_weight(f, true, level);
+  const PackedState packed(f, true, level);
   const int64_t longest = steps == 0 ? 0 : *std::max_element(f.runs.count, f.runs.count + steps);
   const bool additive = f.score.family == ScoreFamily::additive;
   std::vector<float> vectors(additive ? static_cast<size_t>(schedule.block_count() * d) : 0);
   std::fill_n(call.d_keys, f.runs.key_begin[f.runs.sentences] * d, 0.0f);
-  const Backward pass{call, f, packed.data(), longest, level};
+  const Backward pass{call, f, packed, longest, level};
   parallel_chunks(schedule.block_count(), [&](int64_t chunk) {
     pass.block(schedule.block(chunk), additive ? vectors.data() + chunk * d : nullptr);
   });

@@ -19,14 +19,19 @@ int64_t padded(int64_t columns) {
   return columns + 16;
 }
 
-// A matrix packed for products with the rows of a block: y (+)= x W^T forwards, x (+)= y W backwards.
+// A matrix packed into `memory` for products with the rows of a block: y (+)= x W^T forwards, x (+)= y W
+// backwards.
 struct Packed {
-  Packed(const float* weight, int64_t out, int64_t in, bool backward, Level l)
-      : n(backward ? in : out),
-        k(backward ? out : in),
-        level(l),
-        data(static_cast<size_t>(packed_size(n, k, l))) {
-    pack_parallel({.transpose = !backward, .n = n, .k = k, .b = weight, .ldb = in}, data.data(), level);
+  struct Matrix {
+    const float* weight;
+    int64_t out, in;
+  };
+  static int64_t size(const Matrix& w, bool backward, Level level) {
+    return backward ? packed_size(w.in, w.out, level) : packed_size(w.out, w.in, level);
+  }
+  Packed(const Matrix& w, bool backward, Level l, float* memory)
+      : n(backward ? w.in : w.out), k(backward ? w.out : w.in), level(l), data(memory) {
+    pack_parallel({.transpose = !backward, .n = n, .k = k, .b = w.weight, .ldb = w.in}, memory, level);
   }
   struct Rows {
     const float* a;
@@ -43,7 +48,7 @@ struct Packed {
                                          .column_end = n,
                                          .a = rows.a,
                                          .lda = rows.lda,
-                                         .packed = data.data(),
+                                         .packed = data,
                                          .bias = bias,
                                          .accumulate = rows.accumulate,
                                          .c = rows.c,
@@ -51,7 +56,7 @@ struct Packed {
   }
   int64_t n, k;
   Level level;
-  std::vector<float> data;
+  const float* data;
 };
 
 // combine, query and position, one below the other: [looked_width, H].
@@ -75,17 +80,28 @@ int64_t position_column(const AttentiveLook& look, int64_t hidden) {
   return hidden + (look.query_weight != nullptr ? look.score.d : 0);
 }
 
+// All matrices of a step. Their memory is the calling thread's and stays for the next call: fresh pages cost
+// more than the packing.
 struct Products {
-  Products(const AttentiveLstmForward& f, bool backward, Level level)
-      : look(joint_weight(f.look, f.hidden).data(), looked_width(f.look, f.hidden), f.hidden, backward,
-             level) {
+  Products(const AttentiveLstmForward& f, bool backward, Level level) {
+    const std::vector<float> joint = joint_weight(f.look, f.hidden);
+    std::vector<Packed::Matrix> matrices{{joint.data(), looked_width(f.look, f.hidden), f.hidden}};
     for (const AttentiveLstmLayer& layer : f.layers) {
-      input.emplace_back(layer.input, 4 * f.hidden, f.hidden, backward, level);
-      state.emplace_back(layer.state, 4 * f.hidden, f.hidden, backward, level);
+      matrices.push_back({layer.input, 4 * f.hidden, f.hidden});
+      matrices.push_back({layer.state, 4 * f.hidden, f.hidden});
+    }
+    int64_t total = 0;
+    for (const Packed::Matrix& w : matrices) total += Packed::size(w, backward, level);
+    float* memory = scratch_floats(3, total);
+    for (const Packed::Matrix& w : matrices) {
+      all.emplace_back(w, backward, level, memory);
+      memory += Packed::size(w, backward, level);
     }
   }
-  std::vector<Packed> input, state;
-  Packed look;
+  const Packed& look() const { return all[0]; }
+  const Packed& input(int64_t layer) const { return all[static_cast<size_t>(1 + 2 * layer)]; }
+  const Packed& state(int64_t layer) const { return all[static_cast<size_t>(2 + 2 * layer)]; }
+  std::vector<Packed> all;
 };
 
 AttentionRun run_at(const AttentiveLook& look, int64_t hidden, int64_t token) {
@@ -132,8 +148,8 @@ struct Forward {
         float* const states = h + l * b.rows * stride;
         const AttentiveLstmLayer& layer = f.layers[l];
         if (l > 0) drop_rows(layer.dropout, b, t, active, states - b.rows * stride, x, stride);
-        products.input[l].multiply(active, {l > 0 ? x : fed, stride, product, wide, false});
-        products.state[l].multiply(active, {states, stride, product, wide, true});
+        products.input(l).multiply(active, {l > 0 ? x : fed, stride, product, wide, false});
+        products.state(l).multiply(active, {states, stride, product, wide, true});
         for (int64_t r = 0; r < active; ++r) {
           const int64_t token = b.first[r] + t;
           float* const state = states + r * stride;
@@ -152,7 +168,7 @@ struct Forward {
         }
       }
       float* const top = h + (layers - 1) * b.rows * stride;
-      products.look.multiply(active, {top, stride, seen, looked_stride, false}, bias);
+      products.look().multiply(active, {top, stride, seen, looked_stride, false}, bias);
       for (int64_t r = 0; r < active; ++r)
         row(b.first[r] + t, b.sequence[r], top + r * stride, seen + r * looked_stride, fed + r * stride,
             scratch);
@@ -232,12 +248,12 @@ struct Backward {
       for (int64_t r = 0; r < active; ++r)
         row(b.first[r] + t, d_fed + r * stride, looked + r * looked_stride, d_top + r * stride,
             {d_vector, d_position, scratch}, b.sequence[r]);
-      products.look.multiply(active, {looked, looked_stride, d_top, stride, true});
+      products.look().multiply(active, {looked, looked_stride, d_top, stride, true});
       for (int64_t l = layers; l-- > 0;) {
         float* const d_states = d_h + l * b.rows * stride;
         for (int64_t r = 0; r < active; ++r) layer_row(b, l, t, r, d_states, d_c, rows);
-        products.state[l].multiply(active, {rows, wide, d_states, stride, false});
-        products.input[l].multiply(active, {rows, wide, l > 0 ? d_x : d_fed, stride, false});
+        products.state(l).multiply(active, {rows, wide, d_states, stride, false});
+        products.input(l).multiply(active, {rows, wide, l > 0 ? d_x : d_fed, stride, false});
         if (l > 0) add_dropped(f.layers[l].dropout, b, t, active, d_x, d_states - b.rows * stride, stride);
       }
     }
