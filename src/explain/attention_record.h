@@ -65,7 +65,7 @@ struct AttentionRecord {
 };
 
 // Collects the attention of one sentence pair. Kind and layer are read from a call's name: "encoder.0.self",
-// "decoder.3.cross", "decoder.attention" (cross, layer 0). Calls of one name are rows of one matrix, so a
+// "decoder.3.cross", "decoder.cross" (layer 0). Calls of one name are rows of one matrix, so a
 // decoder may ask step by step or all at once.
 class AttentionRecorder : public AttentionObserver {
  public:

@@ -97,7 +97,7 @@ AttentionRecord record_attention(const TranslationParts& parts, std::span<const 
     const NoGrad no_grad;
     const ObserveAttention observe(recorder);
     nn::Context context;
-    parts.network->loss(batch, 0, context);
+    parts.network->states(batch, context);
   }
   AttentionRecord record;
   record.model = parts.model;

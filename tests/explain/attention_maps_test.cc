@@ -165,7 +165,7 @@ TEST(AttentionRecorder, ReadsKindAndLayerFromNamesAndJoinsSteps) {
     EXPECT_EQ(attention_observer(), &recorder);
     const Var keys = random({1, 1, 5, 4});
     for (int step = 0; step < 3; ++step)
-      attend(random({1, 1, 1, 4}), keys, keys, {}, {.name = "decoder.attention"});
+      attend(random({1, 1, 1, 4}), keys, keys, {}, {.name = "decoder.cross"});
     const Var heads = random({1, 2, 5, 4});
     attend(heads, heads, heads, {}, {.name = "encoder.11.self"});
     attend(heads, heads, heads, {.pattern = causal()}, {.name = "decoder.0.self"});

@@ -27,9 +27,10 @@ class PageTest(unittest.TestCase):
         cls.path = pathlib.Path(cls.folder.name)
         subprocess.run([MAKER, cls.path], check=True)
         cls.pages = {}
-        for name, (source, target) in {"english": ENGLISH, "chinese": CHINESE, "hostile": HOSTILE}.items():
+        for name, (model, (source, target)) in {"english": ("model", ENGLISH), "chinese": ("model", CHINESE),
+                                                "hostile": ("model", HOSTILE), "rnn": ("rnn", CHINESE)}.items():
             for ending in ("html", "json"):
-                subprocess.run([PROGRAM, "explain", cls.path / "model", source, "--target", target,
+                subprocess.run([PROGRAM, "explain", cls.path / model, source, "--target", target,
                                 "--out", cls.path / f"{name}.{ending}"], check=True, stdout=subprocess.DEVNULL)
             cls.pages[name] = (cls.path / f"{name}.html").as_uri()
         cls.browser = Browser(CHROMIUM)
@@ -65,6 +66,16 @@ class PageTest(unittest.TestCase):
         data = json.loads((self.path / f"{name}.json").read_text())
         kinds = {k["kind"]: k for k in data["kinds"]}
         return kinds[kind]["layers"][layer]["heads"][head]
+
+    def merged(self, name):
+        data = json.loads((self.path / f"{name}.json").read_text())
+        weights = data["kinds"][0]["layers"][0]["heads"][0]
+        rows, columns = data["target"], data["source"]
+        merged = [[0] * len(columns["words"]) for _ in rows["words"]]
+        for i, row in enumerate(weights):
+            for j, weight in enumerate(row):
+                merged[rows["word_of"][i]][columns["word_of"][j]] += weight / rows["word_of"].count(rows["word_of"][i])
+        return merged
 
     def test_opens_without_complaint_and_without_a_network(self):
         self.open("english")
@@ -186,6 +197,16 @@ class PageTest(unittest.TestCase):
         })"""
         self.assertNotEqual(self.browser.evaluate(pixels + "('食')"), self.browser.evaluate(pixels + "('物')"))
         self.shot("chinese")
+
+    def test_a_model_with_one_map_offers_no_choice_of_heads(self):
+        self.open("rnn")
+        self.assertTrue(self.browser.evaluate("document.querySelector('#chooser').hidden"))
+        self.assertEqual(self.browser.evaluate("document.querySelector('#chooser').getBoundingClientRect().width"), 0)
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('[name=kind]').length"), 0)
+        self.browser.hover("#plot .cell[data-at='1.0']")
+        self.assertAlmostEqual(float(self.browser.evaluate("document.querySelector('#number').textContent")),
+                               self.merged("rnn")[1][0], delta=0.001)
+        self.shot("rnn")
 
     def test_fits_a_narrow_window_and_both_schemes(self):
         for width in (360, 700, 1200):

@@ -117,27 +117,37 @@ TEST(Explain, RefusesWhatItCannotShowInOneLine) {
 }
 
 TEST(Explain, ShowsTheOneMapOfAnRnn) {
-  const TranslationParts parts =
-      untrained_translator("words", "bahdanau", {{"width", 16}, {"embedding", 16}});
-  const AttentionRecord record = explain_translation(parts, "one two three", "我 喜欢", {});
-  ASSERT_EQ(record.layers.size(), 1u);
-  EXPECT_EQ(record.layers[0].kind, AttentionKind::cross);
-  ASSERT_EQ(record.layers[0].heads.size(), 1u);
-  const WeightMatrix& weights = record.layers[0].heads[0];
-  EXPECT_EQ(weights.rows, 3);
-  EXPECT_EQ(weights.columns, 4);
-  for (int64_t i = 0; i < weights.rows; ++i) {
-    double sum = 0;
-    for (int64_t j = 0; j < weights.columns; ++j) sum += weights.at(i, j);
-    EXPECT_NEAR(sum, 1, 1e-5);
+  const Json small{{"width", 16}, {"embedding", 16}};
+  Json local = small;
+  local["locality"] = "local_p";
+  for (const auto& [model, settings] :
+       {std::pair{"bahdanau", small}, std::pair{"luong", small}, std::pair{"luong", local}}) {
+    SCOPED_TRACE(model + std::string(" ") + settings.dump());
+    const TranslationParts parts = untrained_translator("words", model, settings);
+    const AttentionRecord record = explain_translation(parts, "one two three", "我 喜欢", {});
+    ASSERT_EQ(record.layers.size(), 1u);
+    EXPECT_EQ(record.layers[0].kind, AttentionKind::cross);
+    ASSERT_EQ(record.layers[0].heads.size(), 1u);
+    const WeightMatrix& weights = record.layers[0].heads[0];
+    EXPECT_EQ(weights.rows, 3);
+    EXPECT_EQ(weights.columns, 4);
+    for (int64_t i = 0; i < weights.rows; ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < weights.columns; ++j) sum += weights.at(i, j);
+      if (settings.contains("locality"))
+        EXPECT_THAT(sum, testing::AllOf(testing::Gt(0), testing::Le(1 + 1e-5)))
+            << "a gaussian around the predicted place takes some away";
+      else
+        EXPECT_NEAR(sum, 1, 1e-5);
+    }
+    EXPECT_THAT(explain_file(record, {}, "a.png"), StartsWith("\x89PNG"));
+    EXPECT_THAT(explain_file(record, {}, "a.txt"), testing::MatchesRegex("[0-2]-0 [0-2]-1\n"));
+    EXPECT_THAT(explain_text(record, {}), testing::Not(HasSubstr("layer")));
+    EXPECT_THAT(message_of([&] { explain_file(record, {.kind = "encoder"}, "a.png"); }),
+                HasSubstr("no encoder attention"));
+    EXPECT_THAT(message_of([&] { explain_file(record, {.layer = "rollout"}, "a.png"); }),
+                HasSubstr("no stack of layers"));
   }
-  EXPECT_THAT(explain_file(record, {}, "a.png"), StartsWith("\x89PNG"));
-  EXPECT_THAT(explain_file(record, {}, "a.txt"), testing::MatchesRegex("[0-2]-0 [0-2]-1\n"));
-  EXPECT_THAT(explain_text(record, {}), testing::Not(HasSubstr("layer")));
-  EXPECT_THAT(message_of([&] { explain_file(record, {.kind = "encoder"}, "a.png"); }),
-              HasSubstr("no encoder attention"));
-  EXPECT_THAT(message_of([&] { explain_file(record, {.layer = "rollout"}, "a.png"); }),
-              HasSubstr("no stack of layers"));
 }
 
 TEST(Explain, SaysThatAModelWithoutAttentionHasNone) {
