@@ -4,14 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <list>
-#include <map>
 #include <mutex>
 #include <numeric>
-#include <optional>
 #include <span>
 
 #include "attention/match.h"
-#include "attention/row_set.h"
+#include "attention/row_keys.h"
 #include "base/error.h"
 
 namespace fovea {
@@ -30,37 +28,8 @@ constexpr int64_t kShortRun = 16;
 // A tile's last rows join the tile before when there are no more than this.
 constexpr int64_t kFewRows = 16;
 
-int64_t floor_div(int64_t a, int64_t b) {
-  return a >= 0 ? a / b : -((b - 1 - a) / b);
-}
-int64_t modulo(int64_t a, int64_t b) {
-  return a - floor_div(a, b) * b;
-}
 int64_t total(const std::vector<int64_t>& values) {
   return std::accumulate(values.begin(), values.end(), int64_t{0});
-}
-
-// Calls f on every member of the pattern that is not a join.
-template <class F>
-void for_each_member(const Pattern& pattern, const F& f) {
-  std::visit(
-      [&](const auto& member) {
-        if constexpr (requires { member.parts; }) {
-          for (const Pattern& part : member.parts) for_each_member(part, f);
-        } else {
-          f(member);
-        }
-      },
-      pattern.node());
-}
-
-template <class Member>
-bool contains(const Pattern& pattern) {
-  bool found = false;
-  for_each_member(pattern, [&](const auto& member) {
-    found |= std::is_same_v<std::remove_cvref_t<decltype(member)>, Member>;
-  });
-  return found;
 }
 
 // After how many heads the pattern repeats.
@@ -163,20 +132,12 @@ struct Tiling {
 class Group {
  public:
   Group(const Pattern& pattern, const PlanSizes& sizes, int64_t batch, int64_t head, AttentionPlan& plan)
-      : pattern_(pattern), sizes_(sizes), batch_(batch), head_(head), plan_(plan) {
-    for_each_member(pattern_, Match{
-                                  [](const auto&) {},
-                                  [&](const Documents& d) {
-                                    if (document_ends_.count(&d)) return;
-                                    auto& ends = document_ends_[&d];
-                                    ends.queries.resize(d.queries.size());
-                                    ends.keys.resize(d.keys.size());
-                                    std::partial_sum(d.queries.begin(), d.queries.end(),
-                                                     ends.queries.begin());
-                                    std::partial_sum(d.keys.begin(), d.keys.end(), ends.keys.begin());
-                                  },
-                              });
-  }
+      : pattern_(pattern),
+        sizes_(sizes),
+        batch_(batch),
+        head_(head),
+        plan_(plan),
+        keys_(pattern, sizes, batch, head) {}
 
   void compile() {
     const std::vector<int64_t> cuts = row_cuts();
@@ -187,18 +148,10 @@ class Group {
   }
 
  private:
-  struct Ends {
-    std::vector<int64_t> queries, keys;
-  };
-
-  int64_t position(int64_t query, Align align = Align::bottom_right) const {
-    return align == Align::top_left ? query : query + sizes_.keys - sizes_.queries;
-  }
-
   // Rows where the pattern's behaviour changes, from 0 to the number of queries.
   std::vector<int64_t> row_cuts() const {
     std::vector<int64_t> cuts{0, sizes_.queries};
-    const int64_t shift = position(0);
+    const int64_t shift = keys_.position(0);
     const auto cut = [&](int64_t query) {
       if (query > 0 && query < sizes_.queries) cuts.push_back(query);
     };
@@ -221,7 +174,7 @@ class Group {
                                   },
                                   [&](const QueryLengths& l) { cut(l.queries[batch_]); },
                                   [&](const Documents& d) {
-                                    for (const int64_t end : document_ends_.at(&d).queries) cut(end);
+                                    for (const int64_t end : keys_.document_ends(d)) cut(end);
                                   },
                               });
     std::sort(cuts.begin(), cuts.end());
@@ -234,7 +187,7 @@ class Group {
   void for_each_tile(const Tiling& tiling, int64_t begin, int64_t end, const F& f) const {
     for (int64_t start = 0; start < std::min(tiling.modulus, end - begin); ++start) {
       Rows rows{begin + start, tiling.modulus, 0};
-      const int64_t residue = modulo(position(rows.first, tiling.align), tiling.modulus);
+      const int64_t residue = modulo(keys_.position(rows.first, tiling.align), tiling.modulus);
       int64_t left = (end - rows.first + tiling.modulus - 1) / tiling.modulus;
       while (left > 0) {
         rows.count = std::min(left, tiling.rows);
@@ -273,7 +226,7 @@ class Group {
       // Beyond this no larger tile is chosen, so long runs need not be counted.
       int64_t visible = std::min<int64_t>(sizes_.keys, 4096);
       if (visible >= 1024) {
-        const RowSet row = row_set(pattern_, begin + (end - begin) / 2, {1, 0, sizes_.keys});
+        const RowSet row = keys_.row(begin + (end - begin) / 2, {1, 0, sizes_.keys});
         visible = 0;
         for (const Interval& piece : row.plain) visible += piece.end - piece.begin;
       }
@@ -329,183 +282,6 @@ class Group {
     return found;
   }
 
-  RowSet one(int64_t begin, int64_t end) const {
-    RowSet set;
-    append(set.plain, std::max<int64_t>(begin, 0), std::min(end, sizes_.keys));
-    return set;
-  }
-
-  // Keys position + t * step for t in [-left, right].
-  RowSet progression(int64_t position, int64_t step, int64_t left, int64_t right,
-                     const ResidueClass& residue) const {
-    if (step == 1) return one(position - left, position + right + 1);
-    RowSet set;
-    if (step == residue.modulus && modulo(position, step) == residue.residue) {
-      const int64_t middle = floor_div(position, step);
-      append(set.in_class, std::max<int64_t>(middle - left, 0),
-             std::min(middle + right + 1, residue.count()));
-      return set;
-    }
-    int64_t key = position - std::min(left, std::max<int64_t>(floor_div(position, step), 0)) * step;
-    for (; key < sizes_.keys && key <= position + right * step; key += step) {
-      if (key >= 0) append(set.plain, key, key + 1);
-    }
-    return set;
-  }
-
-  // The keys that a query sees.
-  RowSet row_set(const Pattern& pattern, int64_t query, const ResidueClass& residue) const {
-    const int64_t at = position(query);
-    return std::visit(
-        Match{
-            [&](const Full&) { return one(0, sizes_.keys); },
-            [&](const Causal& c) { return one(0, position(query, c.align) + 1); },
-            [&](const Window& w) {
-              return progression(position(query, w.align), w.dilation, w.left, w.right, residue);
-            },
-            [&](const Strided& s) {
-              const int64_t all = sizes_.keys + sizes_.queries;
-              return progression(position(query, s.align), s.stride, all, all, residue);
-            },
-            [&](const Fixed& f) { return fixed_set(f, floor_div(at, f.stride)); },
-            [&](const BlockWindow& w) {
-              const int64_t block = floor_div(at, w.block);
-              return one((block - w.left) * w.block, (block + w.right + 1) * w.block);
-            },
-            [&](const Global& g) { return global_set(g, at); },
-            [&](const RandomBlocks& r) {
-              RowSet set;
-              const int64_t key_blocks = (sizes_.keys + r.block - 1) / r.block;
-              for (const int64_t block : random_choice(r, floor_div(at, r.block), key_blocks))
-                append(set.plain, block * r.block, std::min((block + 1) * r.block, sizes_.keys));
-              return set;
-            },
-            [&](const Layout& l) {
-              RowSet set;
-              const std::string& row = l.rows[query / l.block];
-              for (size_t block = 0; block < row.size(); ++block)
-                if (const auto begin = static_cast<int64_t>(block) * l.block; row[block] == '1')
-                  append(set.plain, begin, std::min(begin + l.block, sizes_.keys));
-              return set;
-            },
-            [&](const Lengths& l) { return one(0, l.keys[batch_]); },
-            [&](const QueryLengths& l) { return query < l.queries[batch_] ? one(0, sizes_.keys) : RowSet{}; },
-            [&](const Documents& d) { return document_set(d, query); },
-            [&](const Predicate& p) { return seen(p, one(0, sizes_.keys), query, residue); },
-            [&](const AnyOf& any) {
-              RowSet set = row_set(any.parts[0], query, residue);
-              for (size_t i = 1; i < any.parts.size(); ++i)
-                set = unite(set, row_set(any.parts[i], query, residue));
-              return set;
-            },
-            [&](const AllOf& all) { return intersection(all, query, residue); },
-            [&](const PerHead&) -> RowSet {
-              FOVEA_ASSERT(!"heads(...) was resolved before");
-              return {};
-            },
-        },
-        pattern.node());
-  }
-
-  RowSet fixed_set(const Fixed& f, int64_t block) const {
-    RowSet set;
-    for (int64_t first = 0; first < sizes_.keys; first += f.stride) {
-      const int64_t begin = first == block * f.stride ? first : first + f.stride - f.summary;
-      append(set.plain, begin, std::min(first + f.stride, sizes_.keys));
-    }
-    return set;
-  }
-
-  RowSet global_set(const Global& g, int64_t at) const {
-    RowSet set;
-    for (const TokenRange& range : g.tokens) {
-      if (range.first <= at && at <= range.last) return one(0, sizes_.keys);
-      append(set.plain, range.first, std::min(range.last + 1, sizes_.keys));
-    }
-    return set;
-  }
-
-  RowSet document_set(const Documents& d, int64_t query) const {
-    const Ends& ends = document_ends_.at(&d);
-    const auto document =
-        std::upper_bound(ends.queries.begin(), ends.queries.end(), query) - ends.queries.begin();
-    const int64_t end = ends.keys[document];
-    return one(end - d.keys[document], end);
-  }
-
-  // Predicates are asked last, and only about what the others leave.
-  RowSet intersection(const AllOf& all, int64_t query, const ResidueClass& residue) const {
-    std::optional<RowSet> set;
-    for (const Pattern& part : all.parts) {
-      if (std::holds_alternative<Predicate>(part.node())) continue;
-      RowSet next = row_set(part, query, residue);
-      set = set ? intersect(*set, next, residue) : std::move(next);
-    }
-    if (!set) set = one(0, sizes_.keys);
-    for (const Pattern& part : all.parts)
-      if (const auto* p = std::get_if<Predicate>(&part.node())) set = seen(*p, *set, query, residue);
-    return *set;
-  }
-
-  RowSet seen(const Predicate& p, const RowSet& among, int64_t query, const ResidueClass& residue) const {
-    RowSet set;
-    for (const Interval& piece : among.plain)
-      for (int64_t key = piece.begin; key < piece.end; ++key)
-        if (p.sees(head_, query, key)) append(set.plain, key, key + 1);
-    for (const Interval& piece : among.in_class)
-      for (int64_t u = piece.begin; u < piece.end; ++u)
-        if (p.sees(head_, query, residue.key(u))) append(set.in_class, u, u + 1);
-    return set;
-  }
-
-  // The run of keys that a query sees, for patterns that never see more than one: &s of causal, plain
-  // windows, lengths and documents. These are compiled for every training batch.
-  static bool sees_one_run(const Pattern& pattern) {
-    return std::visit(
-        Match{
-            [](const auto&) { return false; },
-            [](const Full&) { return true; },
-            [](const Causal&) { return true; },
-            [](const Window& w) { return w.dilation == 1; },
-            [](const Lengths&) { return true; },
-            [](const QueryLengths&) { return true; },
-            [](const Documents&) { return true; },
-            [](const AllOf& all) { return std::all_of(all.parts.begin(), all.parts.end(), sees_one_run); },
-        },
-        pattern.node());
-  }
-  Interval one_run(const Pattern& pattern, int64_t query) const {
-    const auto clipped = [&](int64_t begin, int64_t end) {
-      return Interval{std::max<int64_t>(begin, 0), std::min(end, sizes_.keys)};
-    };
-    return std::visit(
-        Match{
-            [&](const auto&) { return clipped(0, sizes_.keys); },
-            [&](const Causal& c) { return clipped(0, position(query, c.align) + 1); },
-            [&](const Window& w) {
-              const int64_t at = position(query, w.align);
-              return clipped(at - w.left, at + w.right + 1);
-            },
-            [&](const Lengths& l) { return clipped(0, l.keys[batch_]); },
-            [&](const QueryLengths& l) { return clipped(0, query < l.queries[batch_] ? sizes_.keys : 0); },
-            [&](const Documents& d) {
-              const Ends& ends = document_ends_.at(&d);
-              const auto document =
-                  std::upper_bound(ends.queries.begin(), ends.queries.end(), query) - ends.queries.begin();
-              return clipped(ends.keys[document] - d.keys[document], ends.keys[document]);
-            },
-            [&](const AllOf& all) {
-              Interval run = clipped(0, sizes_.keys);
-              for (const Pattern& part : all.parts) {
-                const Interval next = one_run(part, query);
-                run = {std::max(run.begin, next.begin), std::min(run.end, next.end)};
-              }
-              return run;
-            },
-        },
-        pattern.node());
-  }
-
   void add_tile(const Rows& rows, const ResidueClass& residue) {
     PlanTile tile;
     tile.row_first = static_cast<int32_t>(rows.first);
@@ -516,18 +292,18 @@ class Group {
     plain_.resize(static_cast<size_t>(rows.count));
     in_class_.resize(static_cast<size_t>(rows.count));
     const bool uniform = !varies(pattern_, rows.step);
-    const bool simple = rows.step == 1 && sees_one_run(pattern_);
+    const bool simple = rows.step == 1 && keys_.sees_one_run();
     for (int64_t r = 0; r < rows.count; ++r) {
       if (r > 0 && uniform) {
         plain_[r] = plain_[0];
         in_class_[r] = in_class_[0];
       } else if (simple) {
-        const Interval run = one_run(pattern_, rows[r]);
+        const Interval run = keys_.run(rows[r]);
         plain_[r].clear();
         in_class_[r].clear();
         append(plain_[r], run.begin, run.end);
       } else {
-        RowSet set = row_set(pattern_, rows[r], residue);
+        RowSet set = keys_.row(rows[r], residue);
         plain_[r] = std::move(set.plain);
         in_class_[r] = std::move(set.in_class);
       }
@@ -685,7 +461,7 @@ class Group {
   const PlanSizes& sizes_;
   const int64_t batch_, head_;
   AttentionPlan& plan_;
-  std::map<const Documents*, Ends> document_ends_;
+  const RowKeys keys_;
 
   // The tile in the making.
   int64_t row_count_ = 0;
