@@ -1,11 +1,11 @@
 // Forward attention: for each tile of queries, strips of keys flow through scores, running softmax and
 // weighted sum; nothing larger than a strip is ever stored.
 //
-// Share of the FMA peak of one Zen 3 core (AVX2, 104 GFLOP/s), useful flops. One head that stays in cache,
-// best of many short runs by the clock: full N = 512 0.82 (d = 64) and 0.84 (128); causal N = 1024 0.79 and
-// 0.77; N = 32 and 64, 32 heads, 0.60 and 0.73. Eight heads beside busy neighbours, by the thread's CPU time:
-// full 0.73-0.76, causal 0.73-0.75 (d = 64) and 0.59-0.71 (128), window(256, 256) 0.72; N = 32 and 64, 512
-// heads, 0.35 and 0.53: the tensors no longer fit the caches.
+// Share of the FMA peak of one Zen 3 core (AVX2, 103 GFLOP/s), useful flops, by the thread's CPU time beside
+// busy neighbours. One head, N = 512: full 0.84 (d = 64) and 0.89 (128), causal 0.78 and 0.82. Eight heads, N
+// = 1024: full 0.81 and 0.84, causal 0.78 and 0.80. N = 32 and 64, 512 heads of d = 64: 0.61 and 0.73.
+// window(256, 256) 0.78. What is missing at d = 64: beside 64 cycles of products, a vector of scores takes 12
+// for maximum, exponential and sums.
 #include "base/parallel.h"
 #include "kernels/attention_levels.h"
 #include "kernels/attention_scratch.h"
