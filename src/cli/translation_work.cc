@@ -31,6 +31,25 @@ Passed passed(const models::TransformerConfig& c) {
           w * static_cast<double>(c.target_vocabulary)};
 }
 
+// Of Bahdanau's model and the one without attention.
+struct RnnPassed {
+  double source, target, pair;
+};
+
+RnnPassed passed(const models::Bahdanau& model) {
+  const models::RnnConfig& c = model.config();
+  const auto h = static_cast<double>(c.width), e = static_cast<double>(c.embedding);
+  const auto readout = static_cast<double>(model.readout_width());
+  const double encoder = 2 * 3 * h * (e + h), values = 2 * h * (3 * h + readout);
+  const double target = 3 * h * (e + h) + readout * (e + h) + e * static_cast<double>(c.target_vocabulary);
+  // Without attention the context's part is made once a sentence: too little to be counted.
+  if (!model.attention) return {encoder, target, 0};
+  const Var key = model.attention->key_weight(), query = model.attention->query_weight();
+  const auto size = [](const Var& v) { return v.defined() ? static_cast<double>(v.count()) : 0; };
+  const double d = query.defined() ? static_cast<double>(query.size(0)) : h;
+  return {encoder + values + size(key), target + size(query), d + 3 * h + readout};
+}
+
 }  // namespace
 
 TranslationWork translation_work(const std::string& model, const std::string& preset) {
@@ -85,6 +104,15 @@ std::vector<std::vector<int32_t>> TranslationWork::sources(int64_t count) const 
 }
 
 double TranslationWork::training_flops(const models::TranslationModel& network) const {
+  if (const auto* rnn = dynamic_cast<const models::Bahdanau*>(&network)) {
+    const RnnPassed weights = passed(*rnn);
+    double sum = 0;
+    for (int64_t i = 0; i < sentences; ++i) {
+      const auto s = static_cast<double>(source_length(i)), t = static_cast<double>(target_length(i));
+      sum += s * weights.source + t * weights.target + s * t * weights.pair;
+    }
+    return 6 * sum;
+  }
   const auto* transformer = dynamic_cast<const models::Transformer*>(&network);
   if (transformer == nullptr) return 0;
   const models::TransformerConfig& c = transformer->config();
