@@ -53,7 +53,7 @@ fuzz: packages ## fuzz every parser for FUZZ_SECONDS (60) each
 	@scripts/configure fuzz
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(JOBS)
 
-bench: build ## measure Fovea and PyTorch in one run and write docs/benchmarks.md
+bench: build ## measure Fovea and its peers in one run and write docs/benchmarks.md
 	@scripts/packages scripts/packages-bench.txt
 	@bench/run
 

@@ -1,6 +1,6 @@
-"""The rows of docs/benchmarks.md: what Fovea is asked to run, and what PyTorch runs against it."""
+"""The rows of docs/benchmarks.md: what Fovea is asked to run, and what a peer runs against it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
 
@@ -9,13 +9,19 @@ class Case:
     name: str
     title: str
     fovea: list[str]  # arguments of `fovea`; --threads and --json are added
-    torch: Callable[[], dict]  # variant name -> builder of a step (bench/torch_cases.py)
+    torch: Callable[[], dict] | None  # variant name -> builder of a step (bench/torch_cases.py); None: not PyTorch
     wanted: str = "1"  # the least ratio aimed at
     group: str = "ops"
     bytes: float = 0  # read and written at least, where Fovea does not say
     reads_only: bool = False  # its bytes are read: the limit is the read bandwidth
     dense: str = ""  # the case whose rate per visited pair this one is held against
     plain: str = ""  # the case whose time this one is held against
+    settings: dict = field(default_factory=dict)  # what bench/ct2_worker.py is asked for
+    limited: bool = True  # whether the FMA peak limits it
+
+    @property
+    def peer(self):
+        return "PyTorch" if self.torch else "CTranslate2"
 
 
 def op(name, title, wanted):
@@ -70,6 +76,24 @@ def additive(name, title, wanted, nq, backward, projected=False):
     return Case(f"attention_{name}", title, arguments, variants, wanted, "attention")
 
 
+def training(preset, title, wanted):
+    def variants():
+        import torch_translation
+
+        return torch_translation.training(preset)
+
+    return Case(f"train_{preset}", title, ["bench", "train", "--preset", preset], variants, wanted, "train")
+
+
+def translating(preset, compute, beam, batch, wanted):
+    settings = {"preset": preset, "compute": compute, "beam": beam, "batch": batch}
+    arguments = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
+    search = "greedy" if beam == 1 else f"beam {beam}"
+    return Case(f"translate_{preset}_{compute}_batch{batch}_beam{beam}", f"{preset} {compute}, {search}, batch {batch}",
+                ["bench", "translate", *arguments], None, wanted, "translate", settings=settings,
+                limited=compute == "float32")
+
+
 FULL, CAUSAL = "scaled_dot / full / soft", "scaled_dot / causal / soft"
 WINDOW = "scaled_dot / window(256,256) / soft"
 LONGFORMER = "scaled_dot / window(256,256) | global(0) / soft"
@@ -115,6 +139,17 @@ CASES = [
               kv_heads=8, nk=4096),
     attention("small_n32", "small: N=32, batch·heads 512, D=64", "≥ 0.60 of peak", FULL, 32, batch=64),
     attention("small_n64", "small: N=64, batch·heads 512, D=64", "≥ 0.60 of peak", FULL, 64, batch=64),
+    training("tiny", "Transformer-tiny (4+4, 128), 270 sentences of 8…22", "3"),
+    training("base", "Transformer-base (6+6, 512), 82 sentences of 18…32", "1.7"),
+    translating("base", "float32", 1, 32, "1.5"),
+    translating("base", "float32", 4, 32, "1.5"),
+    translating("base", "float32", 1, 1, "0.95"),
+    translating("base", "int8", 1, 32, "1"),
+    translating("base", "int8", 4, 32, "1.3"),
+    translating("base", "int8", 1, 1, "1"),
+    translating("tiny", "float32", 1, 32, "1.5"),
+    translating("tiny", "float32", 4, 32, "1.5"),
+    translating("tiny", "float32", 1, 1, "1.5"),
 ]
 
 

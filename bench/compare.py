@@ -1,7 +1,7 @@
-"""Runs Fovea and PyTorch turn by turn on the same cases, prints the ratios and writes docs/benchmarks.md.
+"""Runs Fovea and a peer turn by turn on the same cases, prints the ratios and writes docs/benchmarks.md.
 
 Both sides are asked alternately, round after round, so that a machine that slows down slows both; each side's figure
-is its best. PyTorch's figure is the best of its variants. Results are kept in build/bench/results.json, so that a run
+is its best. The peer's figure is the best of its variants. Results are kept in build/bench/results.json, so that a run
 with --filter refreshes its own rows alone.
 """
 
@@ -32,21 +32,22 @@ def run_fovea(arguments, threads):
 
 
 class Worker:
-    """A PyTorch process that holds one case."""
+    """A peer's process that holds one case."""
 
-    def __init__(self, name):
-        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(ROOT / "build/bench/inductor")}
-        self.process = subprocess.Popen([sys.executable, ROOT / "bench/torch_worker.py", name], text=True,
+    def __init__(self, script, name, threads, label="", **environment):
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(ROOT / "build/bench/inductor"), **environment}
+        self.process = subprocess.Popen([sys.executable, ROOT / "bench" / script, name, str(threads)], text=True,
                                         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL)
-        greeting = json.loads(self.process.stdout.readline())
-        self.variants, self.version = greeting["variants"], greeting["version"]
+        greeting = json.loads(self.process.stdout.readline() or "{}")
+        self.label = label
+        self.variants, self.version = greeting.get("variants", []), greeting.get("version", "missing")
 
     def ask(self, variant, threads, seconds):
         self.process.stdin.write(json.dumps({"variant": variant, "threads": threads, "seconds": seconds}) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        return json.loads(line) if line else {"error": "PyTorch's process ended"}
+        return json.loads(line) if line else {"error": "the peer's process ended"}
 
     def close(self):
         self.process.stdin.close()
@@ -61,21 +62,32 @@ def keep_best(kept, measured):
     return kept
 
 
+def workers_of(case, threads):
+    if case.torch:
+        return [Worker("torch_worker.py", case.name, threads)]
+    # CTranslate2 reads which library to multiply with when it starts.
+    return [Worker("ct2_worker.py", case.name, threads, "MKL, ", CT2_USE_MKL="1"),
+            Worker("ct2_worker.py", case.name, threads, "oneDNN, ", CT2_USE_MKL="0")]
+
+
 def measure(case, threads, rounds, seconds):
-    worker = Worker(case.name)
-    fovea, torch = {}, {variant: {} for variant in worker.variants}
+    workers = workers_of(case, threads)
+    fovea, peer = {}, {}
     for _ in range(rounds):
         fovea = keep_best(fovea, run_fovea(case.fovea, threads))
-        for variant in worker.variants:
-            torch[variant] = keep_best(torch[variant], worker.ask(variant, threads, seconds))
-            time.sleep(0.05)  # let its threads fall asleep before the other side's turn
-    version = worker.version
-    worker.close()
-    return {"fovea": fovea, "torch": torch, "torch_version": version}
+        for worker in workers:
+            for variant in worker.variants:
+                name = worker.label + variant
+                peer[name] = keep_best(peer.get(name, {}), worker.ask(variant, threads, seconds))
+                time.sleep(0.05)  # let its threads fall asleep before the other side's turn
+    version = workers[0].version
+    for worker in workers:
+        worker.close()
+    return {"fovea": fovea, "peer": peer, "version": version}
 
 
 def best_variant(row):
-    timed = {name: r for name, r in row["torch"].items() if "seconds" in r}
+    timed = {name: r for name, r in row["peer"].items() if "seconds" in r}
     return min(timed.items(), key=lambda item: item[1]["seconds"]) if timed else (None, None)
 
 
@@ -119,32 +131,44 @@ def growth(results, threads):
     return [f"Window, N={short} to {long}: time grows with exponent {exponent:.3f} (wanted ≤ 1.05).", ""]
 
 
+def rate(seconds, fovea):
+    """Milliseconds, and tokens a second where the case counts tokens."""
+    if "tokens_per_second" not in fovea:
+        return milliseconds(seconds)
+    return f"{milliseconds(seconds)}, {fovea['tokens_per_second'] * fovea['seconds'] / seconds:.0f} tokens/s"
+
+
 def table(results, threads, group):
+    chosen = [case for case in cases.CASES if case.group == group and f"{case.name}/{threads}" in results["rows"]]
+    if not chosen:
+        return []
+    peer_name = chosen[0].peer
     lines = [
-        "| case | Fovea ms | of the limit | PyTorch ms (best variant) | ratio | reached, wanted | memory MiB, Fovea / PyTorch |",
+        f"| case | Fovea ms | of the limit | {peer_name} ms (best variant) | ratio | reached, wanted "
+        f"| memory MiB, Fovea / {peer_name} |",
         "|---|---|---|---|---|---|---|",
     ]
     peak = results["peak"].get(str(threads))
-    for case in cases.CASES:
-        row = results["rows"].get(f"{case.name}/{threads}")
-        if case.group != group or row is None:
-            continue
+    for case in chosen:
+        row = results["rows"][f"{case.name}/{threads}"]
         fovea = row["fovea"]
-        name, torch = best_variant(row)
+        name, peer = best_variant(row)
         if "error" in fovea:
             lines.append(f"| {case.title} | {fovea['error']} | | | | | |")
             continue
         least, kind = limit_of(case, fovea, peak)
-        # Attention brings its own fraction, of the peak measured beside it.
+        # Attention and translation bring their own fraction, of the peak measured beside them.
         fraction = fovea["fraction"] if "fraction" in fovea and kind == "FMA" else least / fovea["seconds"]
-        ratio = f"{torch['seconds'] / fovea['seconds']:.2f}×" if torch else "-"
-        if name == "FlexAttention" and "seconds" in row["torch"].get("SDPA", {}):
-            ratio += f" ({row['torch']['SDPA']['seconds'] / fovea['seconds']:.1f}× SDPA)"
-        theirs = f"{milliseconds(torch['seconds'])} ({name})" if torch else "-"
+        limit = f"{fraction:.2f} {kind}" if case.limited else "-"
+        ratio = f"{peer['seconds'] / fovea['seconds']:.2f}×" if peer else "-"
+        if name == "FlexAttention" and "seconds" in row["peer"].get("SDPA", {}):
+            ratio += f" ({row['peer']['SDPA']['seconds'] / fovea['seconds']:.1f}× SDPA)"
+        theirs = f"{rate(peer['seconds'], fovea)} ({name})" if peer else "-"
+        aim = reached(case, fovea, results, threads) + (case.wanted and f"wanted {case.wanted}")
         lines.append(
-            f"| {case.title} | {milliseconds(fovea['seconds'])} | {fraction:.2f} {kind} | {theirs} | {ratio} "
-            f"| {reached(case, fovea, results, threads)}{case.wanted and 'wanted ' + case.wanted} | {mebibytes(fovea)} / {mebibytes(torch)} |")
-    return lines if len(lines) > 2 else []
+            f"| {case.title} | {rate(fovea['seconds'], fovea)} | {limit} | {theirs} | {ratio} "
+            f"| {aim} | {mebibytes(fovea)} / {mebibytes(peer)} |")
+    return lines
 
 
 def page(results):
@@ -152,11 +176,11 @@ def page(results):
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`. Fovea and PyTorch run the same case turn by turn in one run; each figure is the best of",
-        "its runs, PyTorch's the best of its variants. The ratio is PyTorch's time over Fovea's: above 1, Fovea is faster.",
+        "Written by `make bench`. Fovea and a peer run the same case turn by turn in one run; each figure is the best of",
+        "its runs, the peer's the best of its variants. The ratio is the peer's time over Fovea's: above 1, Fovea is faster.",
         "",
         f"Machine: {info['cpu']}, {results['cores']} cores, level {info['level']}; {info['compiler']}, oneDNN {info['onednn']}, "
-        f"Highway {info['highway']}; PyTorch {results['torch_version']}.",
+        f"Highway {info['highway']}; {', '.join(f'{name} {version}' for name, version in sorted(results['peers'].items()))}.",
         "",
         "| threads | FMA peak GFLOP/s | memory GB/s: read | copy | triad |",
         "|---|---|---|---|---|",
@@ -172,14 +196,15 @@ def page(results):
         "resident memory at its highest.",
         "",
     ]
-    for group, heading in (("ops", "## Ops, forward and backward"), ("attention", "## Attention")):
+    for group, heading in (("ops", "## Ops, forward and backward"), ("attention", "## Attention"),
+                           ("train", "## Training a translator, a step"), ("translate", "## Translating")):
         for threads in sorted(results["peak"]):
             rows = table(results, int(threads), group)
             if rows:
                 lines += [f"{heading}, {threads} thread{'s' if threads != '1' else ''}", "", *rows, ""]
                 lines += growth(results, threads) if group == "attention" else []
     lines += ["Commands: `make bench` for all of it, `bench/run --filter NAME` for some rows; our side alone:",
-              "`fovea bench ops`, `fovea bench attention`, `fovea bench peak`.", ""]
+              "`fovea bench ops`, `attention`, `train`, `translate` and `peak`.", ""]
     old = PAGE.read_text() if PAGE.exists() else ""
     remarks = old[old.index(REMARKS):] if REMARKS in old else REMARKS + "\nNone yet.\n"
     PAGE.write_text("\n".join(lines) + "\n" + remarks)
@@ -197,7 +222,12 @@ def main():
     chosen = [case for case in cases.CASES if options.filter in case.name]
     if not chosen:
         cases.by_name(options.filter)
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": {}, "peak": {}}
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = {"rows": {}, "peak": {}, "peers": {}} | results
+    for row in results["rows"].values():  # kept by an earlier version
+        row.setdefault("peer", row.pop("torch", {}))
+    if "torch_version" in results:
+        results["peers"].setdefault("PyTorch", results.pop("torch_version"))
     results["info"] = json.loads(subprocess.check_output([PROGRAM, "info", "--json"]))
     results["cores"], results["python"] = os.cpu_count(), platform.python_version()
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
@@ -206,15 +236,15 @@ def main():
         for case in chosen:
             row = measure(case, threads, options.rounds, options.seconds)
             results["rows"][f"{case.name}/{threads}"] = row
-            results["torch_version"] = row["torch_version"]
-            name, torch = best_variant(row)
+            results["peers"][case.peer] = row["version"]
+            name, peer = best_variant(row)
             ours = row["fovea"].get("seconds")
-            if ours and torch:
-                print(f"{case.name:24} threads {threads}  Fovea {ours * 1e3:9.3f} ms  PyTorch {torch['seconds'] * 1e3:9.3f} ms "
-                      f"({name})  ratio {torch['seconds'] / ours:5.2f}", flush=True)
+            if ours and peer:
+                print(f"{case.name:34} threads {threads}  Fovea {ours * 1e3:9.3f} ms  {case.peer} "
+                      f"{peer['seconds'] * 1e3:9.3f} ms ({name})  ratio {peer['seconds'] / ours:5.2f}", flush=True)
             else:
-                print(f"{case.name:24} threads {threads}  {row['fovea'].get('error', '')} "
-                      f"{[r.get('error') for r in row['torch'].values() if 'error' in r]}", flush=True)
+                print(f"{case.name:34} threads {threads}  {row['fovea'].get('error', '')} "
+                      f"{[r.get('error') for r in row['peer'].values() if 'error' in r]}", flush=True)
             RESULTS.write_text(json.dumps(results, indent=1))
             page(results)
     print(f"bench: wrote {PAGE.relative_to(ROOT)}")

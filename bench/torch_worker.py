@@ -5,38 +5,11 @@ Asked {"variant": "eager", "threads": 1, "seconds": 0.5}, answers {"seconds": be
 
 import json
 import sys
-import time
 
 import torch
 
 import cases
-
-
-def status_bytes(name):
-    with open("/proc/self/status") as status:
-        for line in status:
-            if line.startswith(name + ":"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
-def timed(step):
-    start = time.perf_counter()
-    step()
-    return time.perf_counter() - start
-
-
-def measure(step, budget):
-    """As `fovea bench` does: two runs to warm up, then the budget and at least five; slow steps get fewer."""
-    first = timed(step)
-    if first > 2:
-        return min(first, timed(step))
-    step()
-    best, spent, runs = float("inf"), 0.0, 0
-    while spent < budget or runs < 5:
-        seconds = timed(step)
-        best, spent, runs = min(best, seconds), spent + seconds, runs + 1
-    return best
+from timing import measure, status_bytes
 
 
 def main():
