@@ -23,7 +23,7 @@ constexpr const char* kFooter =
     "  fovea bench translate --preset base --batch 32 --beam 4 --json";
 
 struct Options {
-  std::string model = "transformer", preset = "tiny";
+  std::string model = "transformer", preset = "tiny", compute = "float32";
   int64_t batch = 32, sentences = 0, length = 24, beam = 1;
   double seconds = 2;
   bool json = false;
@@ -38,7 +38,7 @@ void run(Options o) {
   const auto network = work.make_network();
   trim_memory();
   const MemoryWatch memory;
-  const auto inference = make_inference(*network);
+  const auto inference = make_inference(*network, compute_named(o.compute));
   const auto length = static_cast<int32_t>(o.length);
   const std::vector<int32_t> limits(sources.size(), length - 1);
   const BeamOptions beam{
@@ -60,6 +60,7 @@ void run(Options o) {
                       {"sentences", o.sentences},
                       {"length", o.length},
                       {"beam", o.beam},
+                      {"compute", o.compute},
                       {"seconds", result.seconds},
                       {"runs", result.runs},
                       {"tokens_per_second", tokens / result.seconds},
@@ -89,6 +90,7 @@ void add_bench_translate(CLI::App& bench) {
   verb->add_option("--sentences", options->sentences, "sentences in all; 0: two batches, or one sentence");
   verb->add_option("--length", options->length, "tokens of a translation")->capture_default_str();
   verb->add_option("--beam", options->beam, "1 is greedy")->capture_default_str();
+  verb->add_option("--compute", options->compute, "float32 or int8")->capture_default_str();
   verb->add_option("--seconds", options->seconds, "time to spend measuring")->capture_default_str();
   add_threads(*verb);
   add_json(*verb, options->json);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "infer/beam.h"
+#include "infer/packed_linear.h"
 #include "models/translation.h"
 
 namespace fovea {
@@ -16,7 +17,8 @@ class Inference {
   virtual std::unique_ptr<StepDecoder> start(const models::Sentences& sources) const = 0;
 };
 
-// Reads the model's weights; later changes to them are not seen.
-std::unique_ptr<Inference> make_inference(const models::TranslationModel& model);
+// Reads the model's weights; later changes to them are not seen. Throws Error for a model that has no int8.
+std::unique_ptr<Inference> make_inference(const models::TranslationModel& model,
+                                          Compute compute = Compute::float32);
 
 }  // namespace fovea

@@ -2,24 +2,37 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/elementwise.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
 
+// What the products of a translator are made of.
+enum class Compute {
+  float32,
+  int8,  // weights of eight bits, one scale a row (kernels/int8_gemm.h)
+};
+// "float32" or "int8"; throws Error for anything else.
+Compute compute_named(std::string_view name);
+
 // y = activation(x weight^T + bias). A row's result does not depend on the other rows of the call.
 class PackedLinear {
  public:
   PackedLinear() = default;
   // weight: [out, in], bias: [out] or undefined.
-  PackedLinear(const Tensor& weight, const Tensor& bias);
+  PackedLinear(const Tensor& weight, const Tensor& bias, Compute compute = Compute::float32);
   // x: [rows, in] -> [rows, out].
   Tensor operator()(const Tensor& x, kernels::Epilogue activation = kernels::Epilogue::none) const;
 
  private:
+  void multiply(int64_t rows, const float* x, float* y) const;
+  void multiply_int8(int64_t rows, const float* x, float* y) const;
+
+  Compute compute_ = Compute::float32;
   int64_t in_ = 0, out_ = 0;
-  Tensor packed_, bias_;
+  Tensor packed_, scales_, bias_;  // packed_ holds bytes when compute_ is int8
 };
 
 }  // namespace fovea

@@ -53,9 +53,9 @@ struct Norm {
 };
 
 struct FeedForwardPart {
-  FeedForwardPart(const nn::FeedForward& layer, kernels::Epilogue act)
-      : first(layer.linear1.weight.value(), value_of(layer.linear1.bias)),
-        second(layer.linear2.weight.value(), value_of(layer.linear2.bias)),
+  FeedForwardPart(const nn::FeedForward& layer, kernels::Epilogue act, Compute compute)
+      : first(layer.linear1.weight.value(), value_of(layer.linear1.bias), compute),
+        second(layer.linear2.weight.value(), value_of(layer.linear2.bias), compute),
         activation(act) {}
   Tensor operator()(const Tensor& x) const { return second(first(x, activation)); }
   PackedLinear first, second;
@@ -63,21 +63,22 @@ struct FeedForwardPart {
 };
 
 // Rows [begin, begin + count) of an attention layer's joint projection.
-PackedLinear projection(const nn::MultiHeadAttention& layer, int64_t begin, int64_t count) {
+PackedLinear projection(const nn::MultiHeadAttention& layer, int64_t begin, int64_t count, Compute compute) {
   const Var bias = layer.in_proj_bias();
   return {layer.in_proj_weight().value().narrow(0, begin, count),
-          bias.defined() ? bias.value().narrow(0, begin, count) : Tensor()};
+          bias.defined() ? bias.value().narrow(0, begin, count) : Tensor(), compute};
 }
 
-PackedLinear output_projection(const nn::MultiHeadAttention& layer) {
-  return {layer.out_proj().weight.value(), value_of(layer.out_proj().bias)};
+PackedLinear output_projection(const nn::MultiHeadAttention& layer, Compute compute) {
+  return {layer.out_proj().weight.value(), value_of(layer.out_proj().bias), compute};
 }
 
 struct EncoderLayer {
-  EncoderLayer(const nn::TransformerEncoderLayer& layer, int64_t width, kernels::Epilogue activation)
-      : qkv(projection(layer.self_attn, 0, 3 * width)),
-        out(output_projection(layer.self_attn)),
-        feed_forward(layer.feed_forward, activation),
+  EncoderLayer(const nn::TransformerEncoderLayer& layer, int64_t width, kernels::Epilogue activation,
+               Compute compute)
+      : qkv(projection(layer.self_attn, 0, 3 * width, compute)),
+        out(output_projection(layer.self_attn, compute)),
+        feed_forward(layer.feed_forward, activation, compute),
         norm1(layer.norm1),
         norm2(layer.norm2),
         spec(layer.self_attn.options().spec) {}
@@ -88,13 +89,14 @@ struct EncoderLayer {
 };
 
 struct DecoderLayer {
-  DecoderLayer(const nn::TransformerDecoderLayer& layer, int64_t width, kernels::Epilogue activation)
-      : qkv(projection(layer.self_attn, 0, 3 * width)),
-        out(output_projection(layer.self_attn)),
-        cross_query(projection(layer.multihead_attn, 0, width)),
-        cross_keys_values(projection(layer.multihead_attn, width, 2 * width)),
-        cross_out(output_projection(layer.multihead_attn)),
-        feed_forward(layer.feed_forward, activation),
+  DecoderLayer(const nn::TransformerDecoderLayer& layer, int64_t width, kernels::Epilogue activation,
+               Compute compute)
+      : qkv(projection(layer.self_attn, 0, 3 * width, compute)),
+        out(output_projection(layer.self_attn, compute)),
+        cross_query(projection(layer.multihead_attn, 0, width, compute)),
+        cross_keys_values(projection(layer.multihead_attn, width, 2 * width, compute)),
+        cross_out(output_projection(layer.multihead_attn, compute)),
+        feed_forward(layer.feed_forward, activation, compute),
         norm1(layer.norm1),
         norm2(layer.norm2),
         norm3(layer.norm3) {}
@@ -129,16 +131,18 @@ class GrowingRows {
 }  // namespace
 
 struct TransformerInference::Weights {
-  explicit Weights(const models::Transformer& model)
+  Weights(const models::Transformer& model, Compute compute)
       : config(model.config()),
         source_embedding(model.source_embedding.value()),
         target_embedding(model.target_embedding.value()),
         source_positions(value_of(model.source_positions)),
         target_positions(value_of(model.target_positions)),
-        output(model.output.value(), {}) {
+        output(model.output.value(), {}, compute) {
     const auto activation = config.activation == "gelu" ? kernels::Epilogue::gelu : kernels::Epilogue::relu;
-    for (const auto& layer : model.encoder.layers) encoder.emplace_back(*layer, config.width, activation);
-    for (const auto& layer : model.decoder.layers) decoder.emplace_back(*layer, config.width, activation);
+    for (const auto& layer : model.encoder.layers)
+      encoder.emplace_back(*layer, config.width, activation, compute);
+    for (const auto& layer : model.decoder.layers)
+      decoder.emplace_back(*layer, config.width, activation, compute);
     if (model.encoder.norm) encoder_norm.emplace_back(*model.encoder.norm);
     if (model.decoder.norm) decoder_norm.emplace_back(*model.decoder.norm);
   }
@@ -290,8 +294,8 @@ class TransformerInference::Decoder : public StepDecoder {
   int32_t slots_ = 0, step_ = 0;
 };
 
-TransformerInference::TransformerInference(const models::Transformer& model)
-    : weights_(std::make_unique<Weights>(model)) {}
+TransformerInference::TransformerInference(const models::Transformer& model, Compute compute)
+    : weights_(std::make_unique<Weights>(model, compute)) {}
 TransformerInference::~TransformerInference() = default;
 
 Tensor TransformerInference::encode(const Sentences& sources) const {

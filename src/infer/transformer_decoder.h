@@ -15,7 +15,7 @@ namespace fovea {
 class TransformerInference : public Inference {
  public:
   // Reads the model's weights; later changes to them are not seen.
-  explicit TransformerInference(const models::Transformer& model);
+  explicit TransformerInference(const models::Transformer& model, Compute compute = Compute::float32);
   ~TransformerInference() override;
 
   // Encodes the sources (each ending with data::kEnd) and stands before the first target token of each. The
