@@ -28,7 +28,7 @@ constexpr const char* kFooter =
     "and kana count one by one unless the vocabulary joins them.";
 
 struct Line {
-  std::string folder;
+  std::string folder, compute;
   tasks::TranslateOptions options;
   bool scores = false;
   std::string alignment = "none";
@@ -78,8 +78,8 @@ void print(const Line& line, const tasks::TranslationParts& parts, const std::ve
 }
 
 void run(const Line& line) {
-  const tasks::TranslationParts parts = tasks::load_translation(line.folder);
-  const tasks::Translator translator(*parts.network, parts.tokenizers);
+  const tasks::TranslationParts parts = tasks::load_translation(line.folder, line.compute);
+  const tasks::Translator translator(*parts.network, parts.tokenizers, parts.compute);
   data::LineReader reader("-");
   std::vector<std::string> waiting;
   std::string text;
@@ -107,6 +107,7 @@ void add_translate(CLI::App& app) {
   const auto line = std::make_shared<Line>();
   verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
   add_fields(*verb, line->options);
+  verb->add_option("--compute", line->compute, "float32 or int8; without it, as the folder says");
   verb->add_flag("--scores", line->scores, "print each translation's score before it");
   verb->add_option("--alignment", line->alignment, "say which words belong together: hard, soft or none")
       ->check(CLI::IsMember({"hard", "soft", "none"}))

@@ -8,6 +8,7 @@
 
 namespace fovea::cli {
 
+void add_convert(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_info(CLI::App& app);

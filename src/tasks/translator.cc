@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "infer/decode_all.h"
+#include "infer/int8_weights.h"
 #include "io/safetensors.h"
 #include "models/registry.h"
+#include "nn/weights.h"
 
 namespace fovea::tasks {
 namespace {
@@ -13,6 +15,7 @@ struct FolderConfig {
   std::string task = "translate";
   std::string model;
   Json settings = Json::object();
+  std::string compute = "float32";
 };
 
 FolderConfig read_config(const std::filesystem::path& folder) {
@@ -30,14 +33,21 @@ FolderConfig read_config(const std::filesystem::path& folder) {
           where, ": not a translator's config; wanted task, model and settings");
   require(json["task"] == "translate", where, ": a model for the task ",
           in_quotes(json["task"].get<std::string>()), ", wanted \"translate\"");
-  return {"translate", json["model"].get<std::string>(), json["settings"]};
+  FolderConfig config{"translate", json["model"].get<std::string>(), json["settings"]};
+  if (json.contains("compute")) {
+    value_from_json(json["compute"], config.compute, where + ": compute");
+    require(config.compute == "float32" || config.compute == "int8", where, ": compute is ",
+            in_quotes(config.compute), ", wanted float32 or int8");
+  }
+  return config;
 }
 
 }  // namespace
 
-TranslationParts load_translation(const std::filesystem::path& folder) {
+TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute) {
   const FolderConfig config = read_config(folder);
   TranslationParts parts;
+  parts.compute = compute_named(compute.empty() ? config.compute : compute);
   parts.model = config.model;
   parts.config = config.settings;
   parts.tokenizers = data::load_tokenizers(folder);
@@ -51,10 +61,9 @@ TranslationParts load_translation(const std::filesystem::path& folder) {
   const std::filesystem::path weights = folder / "model.safetensors";
   const SafetensorsFile file(weights);
   try {
-    nn::load_parameters(*parts.network, [&](std::string_view name) {
-      const std::string key(name);
-      return file->contains(key) ? file->tensor(key) : Tensor();
-    });
+    nn::load_parameters(*parts.network,
+                        [&](std::string_view name) { return read_weight(*file, std::string(name)); });
+    if (parts.compute == Compute::int8) round_to_int8(*parts.network);
   } catch (const Error& error) {
     fail(weights.string(), ": ", error.what());
   }
@@ -64,16 +73,20 @@ TranslationParts load_translation(const std::filesystem::path& folder) {
 void save_translation(const std::filesystem::path& folder, const TranslationParts& parts) {
   std::filesystem::create_directories(folder);
   data::save_tokenizers(folder, parts.tokenizers);
-  std::vector<TensorToWrite> tensors;
-  for (const auto& [name, parameter] : parts.network->parameters())
-    tensors.push_back(TensorToWrite::floats(name, parameter.value()));
-  save_safetensors(folder / "model.safetensors", std::move(tensors), {{"format", "fovea"}});
-  save_json(folder / "config.json",
-            Json{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}});
+  const std::filesystem::path weights = folder / "model.safetensors";
+  Json config{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}};
+  if (parts.compute == Compute::int8) {
+    save_int8_weights(*parts.network, weights, {{"format", "fovea"}});
+    config["compute"] = "int8";
+  } else {
+    save_safetensors(weights, nn::weights_of(*parts.network), {{"format", "fovea"}});
+  }
+  save_json(folder / "config.json", config);
 }
 
-Translator::Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers)
-    : tokenizers_(tokenizers), inference_(make_inference(network)) {}
+Translator::Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers,
+                       Compute compute)
+    : tokenizers_(tokenizers), inference_(make_inference(network, compute)) {}
 
 std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines,
                                                             const TranslateOptions& options) const {

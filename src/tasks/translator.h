@@ -49,17 +49,21 @@ struct TranslationParts {
   Json config;
   std::unique_ptr<models::TranslationModel> network;
   data::Tokenizers tokenizers;
+  Compute compute = Compute::float32;  // int8: the network's matrices are rounded to what int8 can say
 };
 
-// Throws Error naming the file when something is missing, damaged or does not fit.
-TranslationParts load_translation(const std::filesystem::path& folder);
-// Writes config.json, model.safetensors and the tokenizer, each atomically.
+// compute: "float32" or "int8"; empty: what the folder says. Throws Error naming the file when something is
+// missing, damaged or does not fit.
+TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute = "");
+// Writes config.json, model.safetensors (of integers when parts.compute is int8) and the tokenizer, each
+// atomically.
 void save_translation(const std::filesystem::path& folder, const TranslationParts& parts);
 
 class Translator {
  public:
   // Packs the weights as they are now.
-  Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers);
+  Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers,
+             Compute compute = Compute::float32);
 
   // For each line its n_best translations, best first; an empty line gives empty ones. A line's result does
   // not depend on the other lines.

@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "base/rng.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "tasks/convert.h"
 #include "tasks/train_translate.h"
 
 namespace fovea::tasks {
@@ -157,6 +159,100 @@ TEST_F(TranslateTest, BrokenFoldersAreRefusedWithOneLine) {
   fs::remove(files_.out / "config.json");
   EXPECT_THAT(message_of(), testing::HasSubstr("has no config.json"));
   EXPECT_THROW(load_translation(folder_ / "nowhere"), Error);
+}
+
+TEST_F(TranslateTest, AnInt8FolderTranslatesAsItsFloatFolderMadeInt8OnLoading) {
+  options_.steps = 300;
+  options_.validate_every = 0;
+  train();
+  const fs::path small = folder_ / "small", back = folder_ / "back", twice = folder_ / "twice";
+  const Conversion sizes = convert_translation(files_.out, "int8", small);
+  EXPECT_LT(sizes.bytes_after, sizes.bytes_before / 2);
+  const std::vector<std::string> lines{"red two", "one blue four", "", "three"};
+  const auto translated = [&](const fs::path& folder, const std::string& compute) {
+    const TranslationParts parts = load_translation(folder, compute);
+    const Translator translator(*parts.network, parts.tokenizers, parts.compute);
+    std::string all;
+    for (const auto& found : translator.translate(lines, {.beam = 3, .n_best = 2}))
+      for (const Translation& t : found) all += message(t.text, " ", std::hexfloat, t.score, "\n");
+    return all;
+  };
+  const std::string made_on_loading = translated(files_.out, "int8");
+  EXPECT_EQ(translated(small, ""), made_on_loading) << "the folder says int8 by itself";
+  EXPECT_NE(made_on_loading, translated(files_.out, "")) << "int8 is not float32";
+  EXPECT_THAT(made_on_loading, testing::HasSubstr("zwei rot rot zwei"));
+  EXPECT_EQ(load_json(small / "config.json")["compute"], "int8");
+
+  convert_translation(small, "float32", back);
+  EXPECT_EQ(translated(back, "int8"), made_on_loading);
+  EXPECT_EQ(translated(small, "float32"), translated(back, ""));
+  convert_translation(back, "int8", twice);
+  EXPECT_EQ(read_text(twice / "model.safetensors"), read_text(small / "model.safetensors"));
+}
+
+TEST_F(TranslateTest, BrokenInt8FoldersAreRefusedWithOneLine) {
+  options_.steps = 2;
+  options_.validate_every = 0;
+  train();
+  const fs::path small = folder_ / "small";
+  convert_translation(files_.out, "int8", small);
+  const auto message_of = [&](const auto& action) -> std::string {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto load = [&] { load_translation(small); };
+  EXPECT_THAT(message_of([&] { convert_translation(files_.out, "int8", small); }),
+              testing::HasSubstr("exists already"));
+  EXPECT_THAT(message_of([&] { convert_translation(files_.out, "int4", folder_ / "x"); }),
+              testing::HasSubstr("wanted float32 or int8"));
+  EXPECT_THAT(message_of([&] { load_translation(files_.out, "bf16"); }), testing::HasSubstr("'bf16'"));
+  EXPECT_FALSE(fs::exists(folder_ / "x"));
+
+  // The same tensors, one of them changed or left out.
+  const std::string kept = read_text(small / "model.safetensors");
+  const auto rewrite = [&](const std::function<bool(TensorToWrite&)>& change) {
+    write_atomically(small / "model.safetensors", kept);
+    const SafetensorsFile file(small / "model.safetensors");
+    std::vector<TensorToWrite> tensors;
+    for (const TensorEntry& entry : file->entries()) {
+      TensorToWrite tensor{entry.name, entry.dtype, entry.shape, file->bytes(entry)};
+      if (change(tensor)) tensors.push_back(tensor);
+    }
+    save_safetensors(small / "other", tensors);
+    fs::rename(small / "other", small / "model.safetensors");
+  };
+  const std::string scale = "target_embedding.scale";
+  rewrite([&](TensorToWrite& tensor) { return tensor.name != scale; });
+  EXPECT_THAT(message_of(load), testing::AllOf(testing::HasSubstr("model.safetensors"),
+                                               testing::HasSubstr("there is no 'target_embedding.scale'")));
+  rewrite([&](TensorToWrite& tensor) {
+    if (tensor.name == scale) tensor.shape = {1, tensor.shape[0]};
+    return true;
+  });
+  EXPECT_THAT(message_of(load), testing::HasSubstr("has shape [1, "));
+  std::vector<float> wrong;
+  for (const float value : {std::nanf(""), -1.0f}) {
+    rewrite([&](TensorToWrite& tensor) {
+      if (tensor.name == scale) {
+        wrong.assign(static_cast<size_t>(tensor.shape[0]), value);
+        tensor.bytes = std::as_bytes(std::span(wrong));
+      }
+      return true;
+    });
+    EXPECT_THAT(message_of(load), testing::HasSubstr("which is no scale"));
+  }
+  write_atomically(small / "model.safetensors", kept);
+  Json config = load_json(small / "config.json");
+  config["compute"] = "int3";
+  save_json(small / "config.json", config);
+  EXPECT_THAT(message_of(load), testing::HasSubstr("wanted float32 or int8"));
+  config["compute"] = 8;
+  save_json(small / "config.json", config);
+  EXPECT_THAT(message_of(load), testing::HasSubstr("compute"));
 }
 
 TEST_F(TranslateTest, UnknownSettingsAreRefused) {

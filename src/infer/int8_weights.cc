@@ -1,0 +1,88 @@
+#include "infer/int8_weights.h"
+
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "io/json.h"
+#include "kernels/int8_gemm.h"
+
+namespace fovea {
+namespace {
+
+constexpr const char* kScaleEnding = ".scale";
+
+struct Int8Matrix {
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+};
+
+Int8Matrix quantized(const nn::NamedParameter& parameter) {
+  const Tensor weight = parameter.value.value().contiguous();
+  Int8Matrix matrix;
+  matrix.q.resize(static_cast<size_t>(weight.count()));
+  matrix.scales.resize(static_cast<size_t>(weight.size(0)));
+  require(kernels::quantize_int8(weight.size(0), weight.size(1), weight.data(), matrix.q.data(),
+                                 matrix.scales.data()),
+          "int8: ", in_quotes(parameter.name), " holds a weight that is not finite; the model is damaged");
+  return matrix;
+}
+
+Tensor dequantized(const Int8Matrix& matrix, const Shape& shape) {
+  Tensor weight(shape);
+  const int64_t columns = shape[1];
+  for (int64_t i = 0; i < weight.count(); ++i)
+    weight.data()[i] = static_cast<float>(matrix.q[static_cast<size_t>(i)]) *
+                       matrix.scales[static_cast<size_t>(i / columns)];
+  return weight;
+}
+
+}  // namespace
+
+void round_to_int8(const nn::Module& module) {
+  for (const nn::NamedParameter& parameter : module.parameters())
+    if (parameter.value.rank() == 2)
+      parameter.value.set_value(dequantized(quantized(parameter), parameter.value.shape()));
+}
+
+void save_int8_weights(const nn::Module& module, const std::filesystem::path& path,
+                       const Metadata& metadata) {
+  const std::vector<nn::NamedParameter> parameters = module.parameters();
+  std::vector<Int8Matrix> matrices;
+  matrices.reserve(parameters.size());  // what is to be written points into it
+  std::vector<TensorToWrite> tensors;
+  for (const nn::NamedParameter& parameter : parameters) {
+    if (parameter.value.rank() != 2) {
+      tensors.push_back(TensorToWrite::floats(parameter.name, parameter.value.value()));
+      continue;
+    }
+    const Int8Matrix& matrix = matrices.emplace_back(quantized(parameter));
+    tensors.push_back(
+        {parameter.name, Dtype::i8, parameter.value.shape(), std::as_bytes(std::span(matrix.q))});
+    tensors.push_back(
+        TensorToWrite::floats(parameter.name + kScaleEnding, {parameter.value.size(0)}, matrix.scales));
+  }
+  save_safetensors(path, std::move(tensors), metadata);
+}
+
+Tensor read_weight(const SafetensorsView& file, const std::string& name) {
+  if (!file.contains(name)) return {};
+  const TensorEntry& entry = file.entry(name);
+  if (entry.dtype != Dtype::i8) return file.tensor(name);
+  const std::string scale_name = name + kScaleEnding;
+  require(entry.shape.rank() == 2, in_quotes(name), " is int8 of shape ", entry.shape, ", wanted a matrix");
+  require(file.contains(scale_name), in_quotes(name), " is int8, but there is no ", in_quotes(scale_name));
+  const TensorEntry& scale_entry = file.entry(scale_name);
+  require(scale_entry.shape == Shape{entry.shape[0]}, in_quotes(scale_name), " has shape ", scale_entry.shape,
+          ", wanted ", Shape{entry.shape[0]});
+  const std::vector<float> scales = file.read(scale_name);
+  for (const float scale : scales)
+    require(std::isfinite(scale) && scale >= 0, in_quotes(scale_name), " holds ", scale,
+            ", which is no scale; wanted 0 or more");
+  Tensor weight = file.tensor(name);
+  for (int64_t i = 0; i < weight.count(); ++i)
+    weight.data()[i] *= scales[static_cast<size_t>(i / entry.shape[1])];
+  return weight;
+}
+
+}  // namespace fovea

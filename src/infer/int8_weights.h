@@ -1,0 +1,26 @@
+// A model's matrices as integers of eight bits: rounded in place, and to and from a safetensors file.
+//
+// Every parameter of two dimensions counts, one scale a row. A matrix NAME is stored as NAME (int8) and
+// NAME.scale (float32); all else stays float32. Integer times scale is an exact float (kernels/int8_gemm.h),
+// so a model that was rounded, stored and read again is the same model to the last bit.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "io/safetensors.h"
+#include "nn/module.h"
+
+namespace fovea {
+
+// Replaces every matrix by what its integers say. Throws Error, naming the parameter, when one is not finite.
+void round_to_int8(const nn::Module& module);
+
+// Replaces the file atomically.
+void save_int8_weights(const nn::Module& module, const std::filesystem::path& path, const Metadata& metadata);
+
+// A parameter of a file that may hold integers; undefined when it has none of the name. Throws Error when a
+// matrix of integers lacks its scales, or they do not fit it or are no scales.
+Tensor read_weight(const SafetensorsView& file, const std::string& name);
+
+}  // namespace fovea

@@ -1,0 +1,139 @@
+#include "kernels/int8_gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+#include "kernels/kernel_check.h"
+
+namespace fovea::kernels {
+namespace {
+
+TEST(Int8Gemm, EveryLevelSumsTheExactIntegers) {
+  Rng rng(1);
+  for (const Level level : available_levels()) {
+    const Int8Kernels& kernels = int8_kernels(level);
+    for (const int64_t m : {1, 2, 5, 6, 7, 13, 32}) {
+      for (const int64_t n : {1, 15, 16, 33, 100}) {
+        for (const int64_t k : {1, 2, 7, 64, 129, 500}) {
+          std::vector<int8_t> w(static_cast<size_t>(n * k));
+          for (int8_t& x : w) x = static_cast<int8_t>(static_cast<int>(rng.below(255)) - 127);
+          std::vector<int16_t> a(static_cast<size_t>(m * int8_depth(k)), 0);
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t p = 0; p < k; ++p)
+              a[static_cast<size_t>(i * int8_depth(k) + p)] = static_cast<int16_t>(
+                  static_cast<int>(rng.below(2 * kInt8Activation + 1)) - kInt8Activation);
+          std::vector<int8_t> packed(static_cast<size_t>(packed_int8_size(n, k, level)));
+          kernels.pack(n, k, w.data(), packed.data());
+          // A power of two scales without rounding; the float of a sum rounds as the hardware does.
+          const std::vector<float> a_scales(static_cast<size_t>(m), 0.5f),
+              scales(static_cast<size_t>(n), 0.25f);
+          testing::Guarded c(m * n);
+          const int64_t half = n / 2 / kernels.panel_columns * kernels.panel_columns;
+          for (const auto& [begin, end] : {std::pair{int64_t{0}, half}, std::pair{half, n}})
+            kernels.multiply({.m = m,
+                              .n = n,
+                              .k = k,
+                              .column_begin = begin,
+                              .column_end = end,
+                              .a = a.data(),
+                              .a_scales = a_scales.data(),
+                              .packed = packed.data(),
+                              .scales = scales.data(),
+                              .c = c.data(),
+                              .ldc = n});
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+              int64_t sum = 0;
+              for (int64_t p = 0; p < k; ++p)
+                sum += int64_t{a[static_cast<size_t>(i * int8_depth(k) + p)]} *
+                       w[static_cast<size_t>(j * k + p)];
+              ASSERT_EQ(c[i * n + j], 0.125f * static_cast<float>(sum)) << m << " " << n << " " << k;
+            }
+          ASSERT_TRUE(c.guards_intact());
+        }
+      }
+    }
+  }
+}
+
+TEST(Int8Gemm, TheLargestSumsDoNotOverflow) {
+  for (const int64_t k : {2048, 8192, 20000}) {
+    const int32_t limit = int8_activation_limit(k);
+    EXPECT_LE(int64_t{limit} * 127 * k, std::numeric_limits<int32_t>::max());
+    EXPECT_GE(limit, 127) << "no worse than activations of eight bits";
+    for (const Level level : available_levels()) {
+      const Int8Kernels& kernels = int8_kernels(level);
+      const std::vector<int8_t> w(static_cast<size_t>(k), -127);
+      std::vector<int8_t> packed(static_cast<size_t>(packed_int8_size(1, k, level)));
+      kernels.pack(1, k, w.data(), packed.data());
+      const std::vector<int16_t> a(static_cast<size_t>(k), static_cast<int16_t>(-limit));
+      const float one = 1;
+      float c = 0;
+      kernels.multiply({.m = 1,
+                        .n = 1,
+                        .k = k,
+                        .column_begin = 0,
+                        .column_end = 1,
+                        .a = a.data(),
+                        .a_scales = &one,
+                        .packed = packed.data(),
+                        .scales = &one,
+                        .c = &c,
+                        .ldc = 1});
+      EXPECT_EQ(c, static_cast<float>(int64_t{limit} * 127 * k));
+    }
+  }
+}
+
+TEST(Int8Gemm, RowsAreQuantisedByTheirLargest) {
+  for (const Level level : testing::vector_levels()) {
+    for (const int64_t k : {1, 7, 8, 33, 130}) {
+      std::vector<float> x = {};
+      Rng rng(2);
+      for (int64_t i = 0; i < 3 * k; ++i) x.push_back(i < k ? 0 : rng.normal());
+      std::vector<int16_t> found(static_cast<size_t>(3 * int8_depth(k)), 99), wanted = found;
+      std::vector<float> scales(3), wanted_scales(3);
+      int8_kernels(level).quantize_rows(3, k, x.data(), found.data(), scales.data());
+      int8_kernels(Level::scalar).quantize_rows(3, k, x.data(), wanted.data(), wanted_scales.data());
+      EXPECT_EQ(found, wanted);
+      EXPECT_EQ(scales, wanted_scales);
+      EXPECT_EQ(scales[0], 0);
+      for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+        x[static_cast<size_t>(k)] = bad;
+        int8_kernels(level).quantize_rows(3, k, x.data(), found.data(), scales.data());
+        EXPECT_TRUE(std::isnan(scales[1]));
+        EXPECT_EQ(scales[2], wanted_scales[2]);
+      }
+    }
+  }
+}
+
+TEST(QuantizeInt8, WhatItSaysIsQuantisedToItself) {
+  Rng rng(3);
+  constexpr int64_t kRows = 200, kColumns = 31;
+  std::vector<float> w(kRows * kColumns);
+  for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t p = 0; p < kColumns; ++p)
+      w[static_cast<size_t>(i * kColumns + p)] =
+          i == 0 ? 0 : std::ldexp(rng.normal(), static_cast<int>(i % 40) - 20);
+  std::vector<int8_t> q(w.size()), again(w.size());
+  std::vector<float> scales(kRows), scales_again(kRows), said(w.size());
+  ASSERT_TRUE(quantize_int8(kRows, kColumns, w.data(), q.data(), scales.data()));
+  for (size_t i = 0; i < w.size(); ++i) {
+    const float scale = scales[i / kColumns];
+    said[i] = static_cast<float>(q[i]) * scale;
+    EXPECT_EQ(double{said[i]}, static_cast<double>(q[i]) * double{scale}) << "exact";
+    EXPECT_LE(std::fabs(said[i] - w[i]), 0.501f * scale);
+  }
+  ASSERT_TRUE(quantize_int8(kRows, kColumns, said.data(), again.data(), scales_again.data()));
+  EXPECT_EQ(again, q);
+  EXPECT_EQ(scales_again, scales);
+  w[77] = std::nanf("");
+  EXPECT_FALSE(quantize_int8(kRows, kColumns, w.data(), q.data(), scales.data()));
+}
+
+}  // namespace
+}  // namespace fovea::kernels
