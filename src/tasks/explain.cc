@@ -121,7 +121,7 @@ AttentionRecord explain_translation(const TranslationParts& parts, const std::st
     target_ids = parts.tokenizers.target->encode(*target);
     text = *target;
   } else {
-    const Translator translator(*parts.network, parts.tokenizers);
+    const Translator translator(*parts.network, parts.tokenizers, parts.compute);
     Translation best = translator.translate({&source, 1}, {.beam = options.beam})[0].at(0);
     target_ids = std::move(best.tokens);
     text = std::move(best.text);
