@@ -6,7 +6,7 @@
 namespace fovea::tasks {
 namespace {
 
-void add(const Json& line, const char* name, std::vector<CurvePoint>& points) {
+void add(const Json& line, const char* name, std::vector<ChartPoint>& points) {
   if (line.contains(name) && line[name].is_number())
     points.push_back({line["step"].get<double>(), line[name].get<double>()});
 }
@@ -30,7 +30,12 @@ LearningCurve read_curve(std::string_view log) {
 }
 
 void write_curve(const std::filesystem::path& run) {
-  write_atomically(run / "curve.svg", draw(read_curve(read_text(run / "train.jsonl")), PictureFormat::svg));
+  const LearningCurve curve = read_curve(read_text(run / "train.jsonl"));
+  const Chart chart{.across = "step",
+                    .series = {{"validation loss", curve.validation_loss},
+                               {curve.score_name, curve.score, true},
+                               {"training loss", curve.training_loss, false, false}}};
+  write_atomically(run / "curve.svg", draw(chart, PictureFormat::svg));
 }
 
 }  // namespace fovea::tasks

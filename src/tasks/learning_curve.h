@@ -4,10 +4,17 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "explain/curve.h"
+#include "explain/chart.h"
 
 namespace fovea::tasks {
+
+struct LearningCurve {
+  std::vector<ChartPoint> training_loss, validation_loss;
+  std::string score_name;  // "BLEU"; empty without a score
+  std::vector<ChartPoint> score;
+};
 
 // The curve of a log: the loss of its steps; of its validations valid_loss, and as the score bleu, or else
 // the value that the run went by. Lines that are not understood are left out.

@@ -210,7 +210,7 @@ TEST(Align, FindsWhichWordsATrainedModelTranslates) {
   EXPECT_EQ(curve.score.size(), 2u);
   EXPECT_EQ(curve.validation_loss.size(), 2u);
   ASSERT_GE(curve.training_loss.size(), 2u);
-  EXPECT_LT(curve.training_loss.back().value, curve.training_loss.front().value);
+  EXPECT_LT(curve.training_loss.back().y, curve.training_loss.front().y);
 }
 
 }  // namespace

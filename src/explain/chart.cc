@@ -1,4 +1,4 @@
-#include "explain/curve.h"
+#include "explain/chart.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,20 +19,21 @@ struct Ink {
   std::vector<double> dashes;  // told apart in print by more than colour
 };
 
-const Ink kTraining{0.55, 0.62, 0.70, {}};
-const Ink kValidation{0.08, 0.31, 0.55, {}};
-const Ink kScore{0.70, 0.33, 0.04, {6, 3}};
+// Dark blue, orange, grey, green, purple; then the same again, dashed.
+const Ink kInks[] = {{0.08, 0.31, 0.55, {}},     {0.80, 0.40, 0.05, {6, 3}}, {0.50, 0.56, 0.63, {}},
+                     {0.15, 0.50, 0.28, {2, 2}}, {0.45, 0.22, 0.55, {}},     {0.08, 0.31, 0.55, {2, 3}},
+                     {0.80, 0.40, 0.05, {}},     {0.15, 0.50, 0.28, {8, 2}}};
 
 struct Axis {
   double low = 0, high = 1;
   std::vector<double> ticks;
 };
 
-std::vector<CurvePoint> finite(const std::vector<CurvePoint>& points) {
-  std::vector<CurvePoint> kept;
-  for (const CurvePoint& point : points)
-    if (std::isfinite(point.step) && std::isfinite(point.value)) kept.push_back(point);
-  return kept;
+Chart finite(Chart chart) {
+  for (Series& series : chart.series)
+    std::erase_if(series.points,
+                  [](const ChartPoint& point) { return !std::isfinite(point.x) || !std::isfinite(point.y); });
+  return chart;
 }
 
 // At round numbers around [low, high].
@@ -53,17 +54,17 @@ std::string tick_text(double value, double step) {
 }
 
 // 12000 as "12k" when all ticks are whole thousands.
-std::string step_text(double value, bool thousands) {
+std::string across_text(double value, bool thousands) {
   return thousands && value != 0 ? std::to_string(std::llround(value / 1000)) + "k"
                                  : std::to_string(std::llround(value));
 }
 
 class Plot {
  public:
-  Plot(cairo_t* canvas, const Axis& steps) : canvas_(canvas), steps_(steps) {}
+  Plot(cairo_t* canvas, const Axis& across) : canvas_(canvas), across_(across) {}
 
-  double x(double step) const {
-    return kLeft + (kWidth - kLeft - kRight) * (step - steps_.low) / (steps_.high - steps_.low);
+  double x(double value) const {
+    return kLeft + (kWidth - kLeft - kRight) * (value - across_.low) / (across_.high - across_.low);
   }
   static double y(double value, const Axis& axis) {
     return kHeight - kBottom - (kHeight - kTop - kBottom) * (value - axis.low) / (axis.high - axis.low);
@@ -89,16 +90,15 @@ class Plot {
     cairo_set_dash(canvas_, nullptr, 0, 0);
   }
 
-  void curve(const std::vector<CurvePoint>& points, const Axis& axis, const Ink& ink, double width,
-             bool dots) const {
-    set(ink, width);
+  void curve(const Series& series, const Axis& axis, const Ink& ink) const {
+    set(ink, series.dots ? 1.75 : 1.25);
     cairo_new_path(canvas_);  // text leaves a point behind
-    for (const CurvePoint& point : points) cairo_line_to(canvas_, x(point.step), y(point.value, axis));
+    for (const ChartPoint& point : series.points) cairo_line_to(canvas_, x(point.x), y(point.y, axis));
     cairo_stroke(canvas_);
     cairo_set_dash(canvas_, nullptr, 0, 0);
-    for (const CurvePoint& point : points) {
-      if (!dots && points.size() > 1) break;
-      cairo_arc(canvas_, x(point.step), y(point.value, axis), 2.5, 0, 2 * M_PI);
+    if (!series.dots && series.points.size() > 1) return;
+    for (const ChartPoint& point : series.points) {
+      cairo_arc(canvas_, x(point.x), y(point.y, axis), 2.5, 0, 2 * M_PI);
       cairo_fill(canvas_);
     }
   }
@@ -111,65 +111,63 @@ class Plot {
     cairo_set_dash(canvas_, ink.dashes.data(), static_cast<int>(ink.dashes.size()), 0);
   }
   cairo_t* canvas_;
-  Axis steps_;
+  Axis across_;
 };
 
 const Ink kBlack{0.13, 0.15, 0.18, {}}, kGrey{0.42, 0.45, 0.50, {}}, kGrid{0.90, 0.90, 0.88, {}};
 
-void paint(cairo_t* canvas, const std::vector<CurvePoint>& training,
-           const std::vector<CurvePoint>& validation, const std::vector<CurvePoint>& score,
-           const std::string& score_name) {
-  const auto range = [](std::initializer_list<const std::vector<CurvePoint>*> lists, auto member) {
-    double low = std::numeric_limits<double>::infinity(), high = -low;
-    for (const auto* list : lists)
-      for (const CurvePoint& point : *list) {
-        low = std::min(low, point.*member);
-        high = std::max(high, point.*member);
-      }
-    return std::pair(low, high);
-  };
-  const auto last = range({&training, &validation, &score}, &CurvePoint::step).second;
-  const Axis steps = axis_over(0, std::isfinite(last) && last > 0 ? last : 1, 8);
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool empty() const { return low > high; }
+};
+
+void paint(cairo_t* canvas, const Chart& chart) {
+  Range across, sides[2];
+  for (const Series& series : chart.series)
+    for (const ChartPoint& point : series.points) {
+      across.add(point.x);
+      sides[series.right].add(point.y);
+    }
+  const Axis steps = axis_over(0, !across.empty() && across.high > 0 ? across.high : 1, 8);
   const Plot plot(canvas, steps);
   using Anchor = Plot::Anchor;
 
-  auto [low, high] = range({&training, &validation}, &CurvePoint::value);
-  if (!std::isfinite(low)) low = 0, high = 1;
-  const Axis losses = axis_over(low, high, 6);
-  const double loss_step = losses.ticks[1] - losses.ticks[0];
-  for (const double tick : losses.ticks) {
-    const double y = Plot::y(tick, losses);
+  const Axis left = sides[0].empty() ? axis_over(0, 1, 6) : axis_over(sides[0].low, sides[0].high, 6);
+  for (const double tick : left.ticks) {
+    const double y = Plot::y(tick, left);
     plot.line(kLeft, y, kWidth - kRight, y, kGrid, 1);
-    plot.text(tick_text(tick, loss_step), kLeft - 8, y, Anchor::end, kBlack);
+    plot.text(tick_text(tick, left.ticks[1] - left.ticks[0]), kLeft - 8, y, Anchor::end, kBlack);
   }
   const bool thousands = std::all_of(steps.ticks.begin(), steps.ticks.end(),
                                      [](double tick) { return std::fmod(tick, 1000) == 0; });
   for (const double tick : steps.ticks)
-    plot.text(step_text(tick, thousands), plot.x(tick), kHeight - kBottom + 14, Anchor::middle, kBlack);
+    plot.text(across_text(tick, thousands), plot.x(tick), kHeight - kBottom + 14, Anchor::middle, kBlack);
   plot.line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, kGrey, 1);
-  plot.text("step", (kLeft + kWidth - kRight) / 2, kHeight - kBottom + 36, Anchor::middle, kGrey);
+  plot.text(chart.across, (kLeft + kWidth - kRight) / 2, kHeight - kBottom + 36, Anchor::middle, kGrey);
 
-  plot.curve(training, losses, kTraining, 1.25, false);
-  plot.curve(validation, losses, kValidation, 1.75, true);
-  if (!score.empty()) {
-    const auto [worst, best] = range({&score}, &CurvePoint::value);
-    const Axis scores = axis_over(std::min(0.0, worst), best > worst || best > 0 ? best : worst + 1, 6);
-    for (const double tick : scores.ticks)
-      plot.text(tick_text(tick, scores.ticks[1] - scores.ticks[0]), kWidth - kRight + 8,
-                Plot::y(tick, scores), Anchor::start, kScore);
-    plot.curve(score, scores, kScore, 1.75, true);
-  }
-
-  double x = kLeft;
-  const auto key = [&](const std::string& name, const Ink& ink, bool there) {
-    if (!there) return;
+  // A score is seen against 0.
+  const Axis right =
+      sides[1].empty() ? axis_over(0, 1, 6) : axis_over(std::min(0.0, sides[1].low), sides[1].high, 6);
+  double x =
+      chart.left.empty() ? kLeft : kLeft + plot.text(chart.left, kLeft - 40, kTop / 2, Anchor::start, kGrey);
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    const Series& series = chart.series[i];
+    if (series.points.empty()) continue;
+    const Ink& ink = kInks[i % std::size(kInks)];
+    if (series.right)
+      for (const double tick : right.ticks)
+        plot.text(tick_text(tick, right.ticks[1] - right.ticks[0]), kWidth - kRight + 8, Plot::y(tick, right),
+                  Anchor::start, ink);
+    plot.curve(series, series.right ? right : left, ink);
     plot.line(x, kTop / 2, x + 24, kTop / 2, ink, 1.75);
     x += 30;
-    x += plot.text(name, x, kTop / 2, Anchor::start, kBlack) + 24;
-  };
-  key("training loss", kTraining, !training.empty());
-  key("validation loss", kValidation, !validation.empty());
-  key(score_name + " (right axis)", kScore, !score.empty());
+    x += plot.text(series.name + (series.right ? " (right axis)" : ""), x, kTop / 2, Anchor::start, kBlack) +
+         24;
+  }
 }
 
 }  // namespace
@@ -187,11 +185,10 @@ std::vector<double> axis_ticks(double low, double high, int count) {
   return ticks;
 }
 
-std::string draw(const LearningCurve& curve, PictureFormat format) {
-  const auto training = finite(curve.training_loss), validation = finite(curve.validation_loss),
-             score = finite(curve.score);
+std::string draw(const Chart& chart, PictureFormat format) {
+  const Chart shown = finite(chart);
   return draw_picture(format, [&](cairo_t* canvas, bool now) {
-    if (now) paint(canvas, training, validation, score, curve.score_name);
+    if (now) paint(canvas, shown);
     return PictureSize{kWidth, kHeight};
   });
 }

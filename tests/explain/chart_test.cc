@@ -1,4 +1,4 @@
-#include "explain/curve.h"
+#include "explain/chart.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,13 +28,16 @@ TEST(AxisTicks, AreRoundAndCoverTheValues) {
   }
 }
 
-TEST(LearningCurve, DrawsWhateverThereIs) {
-  const LearningCurve full{
-      {{50, 7}, {100, 5}, {150, NAN}, {200, 4}}, {{100, 5.5}, {200, 4.4}}, "BLEU", {{100, 3}, {200, 12}}};
+TEST(Chart, DrawsWhateverThereIs) {
+  const Chart full{.across = "step",
+                   .series = {{"training loss", {{50, 7}, {100, 5}, {150, NAN}, {200, 4}}, false, false},
+                              {"validation loss", {{100, 5.5}, {200, 4.4}}},
+                              {"BLEU", {{100, 3}, {200, 12}}, true}}};
   EXPECT_THAT(draw(full, PictureFormat::svg), HasSubstr("<svg"));
   EXPECT_THAT(draw(full, PictureFormat::png), StartsWith("\x89PNG"));
-  EXPECT_THAT(draw(LearningCurve{}, PictureFormat::svg), HasSubstr("</svg>"));
-  EXPECT_THAT(draw(LearningCurve{{{1, 0}}, {}, "score", {{1, 0}}}, PictureFormat::svg), HasSubstr("</svg>"));
+  EXPECT_THAT(draw(Chart{}, PictureFormat::svg), HasSubstr("</svg>"));
+  const Chart dot{.across = "step", .series = {{"loss", {{1, 0}}}, {"score", {{1, 0}}, true}}};
+  EXPECT_THAT(draw(dot, PictureFormat::svg), HasSubstr("</svg>"));
 }
 
 }  // namespace
