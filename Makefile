@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: build ## train the built-in example in demo/ and show what it learnt; run again to resume
+demo: build ## train three translators of a built-in language in demo/ and show them; run again to resume
 	build/release/fovea demo --out demo
 
 test: packages ## build and run every test

@@ -1,11 +1,13 @@
 // fovea demo: the built-in example, trained before one's eyes.
+#include <algorithm>
 #include <chrono>
+#include <iomanip>
 #include <iostream>
 
 #include "cli/fields_flags.h"
 #include "cli/flags.h"
-#include "cli/progress.h"
 #include "cli/signals.h"
+#include "cli/train_progress.h"
 #include "cli/verbs.h"
 #include "tasks/demo.h"
 
@@ -15,54 +17,76 @@ namespace {
 constexpr const char* kFooter =
     "Ctrl-C and SIGTERM save and stop, with exit status 130 and 143; the same command goes on from there.";
 
-void print_next(const std::string& command, const char* meaning) {
-  constexpr size_t kColumn = 46;
-  std::cout << "  " << command << std::string(command.size() < kColumn ? kColumn - command.size() : 1, ' ')
-            << meaning << '\n';
+class DemoProgress : public TrainProgress<tasks::DemoObserver> {
+ public:
+  using TrainProgress::TrainProgress;
+  void on_model(int64_t number, int64_t count, const std::string& title) override {
+    say(message("\n", number + 1, " of ", count, ": ", title));
+  }
+};
+
+void print_scores(const tasks::DemoResult& result) {
+  std::cout << "\nBLEU on sentences none of them has seen, by words of the sentence\n"
+            << std::setw(30) << "" << std::setw(8) << "all";
+  for (const infer::BleuOfLength& part : result.models.front().by_length)
+    std::cout << std::setw(8) << message(part.first, "-", part.last);
+  std::cout << '\n' << std::fixed << std::setprecision(1);
+  for (const tasks::DemoModel& model : result.models) {
+    std::cout << std::setw(30) << std::left << model.title << std::right << std::setw(8) << model.bleu;
+    for (const infer::BleuOfLength& part : model.by_length) std::cout << std::setw(8) << part.bleu.score;
+    std::cout << '\n';
+  }
+  for (size_t i = 0; i < result.sources.size(); ++i) {
+    std::cout << "\n  " << result.sources[i] << "\n  " << std::setw(30) << std::left << "reference"
+              << result.references[i] << '\n';
+    for (const tasks::DemoModel& model : result.models)
+      std::cout << "  " << std::setw(30) << model.title << model.translations[i] << '\n';
+  }
+  std::cout << std::right;
 }
 
-void print_result(const tasks::DemoOptions& options, const tasks::DemoResult& result) {
-  for (const tasks::DemoExample& example : result.examples)
-    std::cout << '\n' << example.text << "    " << example.right << " of 4 right\n";
-  std::cout << "\naccuracy " << 100 * result.accuracy << " % on " << result.asked
-            << " questions about fresh rows, after " << result.step << " steps (" << result.parameters
-            << " parameters)\n"
-            << "model, checkpoints, train.jsonl and attention.svg are in " << options.out << "\n\n"
-            << "next:\n";
-  print_next("fovea demo --out " + options.out + " --steps " + std::to_string(2 * result.step), "trains on");
-  print_next("fovea demo --out other --seed 2", "another network, other rows");
-  print_next("fovea pattern \"causal & window(8,0)\" --n 32", "which keys a query may see");
-  print_next("fovea --help", "everything else");
+void print_next(const std::string& out) {
+  std::cout << "\n"
+            << out << "/index.html shows all of it, " << out
+            << "/attention.html where the models look.\n\nWith your own files, one sentence a line:\n"
+               "  fovea train translate --train train.src train.tgt --valid valid.src valid.tgt --out model "
+               "--minutes 30\n"
+               "  fovea translate model < new.src > new.tgt\n"
+               "  fovea explain model \"a sentence\" --out attention.html\n"
+               "or with these: fovea translate "
+            << out << "/transformer < " << out << "/data/test.zh\n";
 }
 
 void run(const tasks::DemoOptions& options) {
-  std::cout << "Rows of 16 letters, four of them marked. Asked for a mark, the network learns to say the "
-               "letter that\n"
-               "wears it, by learning where to look.\n"
+  std::cout << "A grammar makes sentences in Chinese and English; three networks learn to translate them.\n"
             << std::flush;
   const auto started = std::chrono::steady_clock::now();
   const StopSignals signals;
-  Progress progress(std::cerr, terminal_columns());
+  DemoProgress progress(std::cerr, terminal_columns());
   const tasks::DemoResult result = run_demo(options, progress, [] { return StopSignals::received() != 0; });
-  progress.end_line();
-  if (result.outcome == train::Outcome::interrupted) {
-    std::cerr << "stopped after step " << result.step << ", saved in " << options.out
+  progress.end();
+  if (result.interrupted) {
+    std::cerr << "stopped after step " << result.models.back().training.step << ", saved in " << options.out
               << "; the same command goes on from there\n";
     throw CLI::RuntimeError(interrupted_status(StopSignals::received()));
   }
-  if (result.outcome == train::Outcome::already_finished)
-    std::cout << "already trained: " << options.out << " holds a finished run of " << result.step
-              << " steps; --steps with a larger number trains on\n";
-  else
-    std::cout << "trained in "
-              << std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() << " s\n";
-  print_result(options, result);
+  const bool trained = std::any_of(result.models.begin(), result.models.end(), [](const auto& model) {
+    return model.training.outcome != train::Outcome::already_finished;
+  });
+  if (!trained)
+    std::cout << "\nalready trained: " << options.out << " holds finished runs of "
+              << result.models.front().training.step << " steps; --steps with a larger number trains on\n";
+  std::cout << "\ndone in " << std::fixed << std::setprecision(0)
+            << std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() << " s\n";
+  print_scores(result);
+  std::cout << "\nWhere the recurrent network looked as it wrote the last one:\n\n" << result.alignment;
+  print_next(options.out);
 }
 
 }  // namespace
 
 void add_demo(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("demo", "train the built-in example and show what it learnt");
+  CLI::App* verb = app.add_subcommand("demo", "train three translators on a built-in language and show them");
   auto options = std::make_shared<tasks::DemoOptions>();
   add_fields(*verb, *options);
   add_threads(*verb);

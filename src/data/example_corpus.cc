@@ -402,7 +402,7 @@ class Grammar {
   Rng rng_;
 };
 
-constexpr int64_t kValid = 200, kTest = 600;
+constexpr int64_t kValid = 100, kTest = 300;
 constexpr const char* kShown = "我喜欢食物";  // i like food: left for the reader to ask
 
 }  // namespace

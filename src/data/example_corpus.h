@@ -18,7 +18,7 @@ struct ExampleCorpus {
 };
 
 // `count` different sentences of all lengths to train on, and of others, that are in none of the other parts,
-// 200 for validation and 600 to test. The same seed gives the same text. Throws Error for more than 100 000.
+// 100 for validation and 300 to test. The same seed gives the same text. Throws Error for more than 100 000.
 ExampleCorpus example_corpus(int64_t count, uint64_t seed);
 
 }  // namespace fovea::data

@@ -1,231 +1,201 @@
 #include "tasks/demo.h"
 
-#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <filesystem>
-#include <numeric>
 
-#include "explain/heatmap.h"
+#include "data/example_corpus.h"
+#include "explain/attention_page.h"
+#include "explain/chart.h"
+#include "explain/report.h"
 #include "io/file.h"
-#include "nn/attention.h"
-#include "nn/init.h"
-#include "nn/weights.h"
+#include "tasks/explain.h"
 #include "tasks/learning_curve.h"
 
 namespace fovea::tasks {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kLetters = 26, kMarks = 4, kLength = 16, kWidth = 32, kBatch = 32;
-constexpr int32_t kNoMark = kMarks;
-constexpr std::array<const char*, kMarks> kMarkSigns = {"▲", "●", "■", "◆"};
-constexpr int64_t kValidationRows = 128, kFreshRows = 1024, kShownRows = 3;
+constexpr int64_t kPairs = 12000, kShown = 5, kLengthStep = 8;
+// The longest of the shown sentences: there, words have the farthest to go.
+constexpr size_t kAligned = kShown - 1;
 
-// Streams of the run's one seed.
-enum Stream : uint64_t { kWeights = 1, kTrainingRows = 2, kValidationStream = 3, kFreshStream = 4 };
-
-// Rows, one after the other.
-struct Rows {
-  std::vector<int32_t> letters;  // [rows, kLength]
-  std::vector<int32_t> marks;    // [rows, kLength], kNoMark where there is none
-  std::vector<int32_t> answers;  // [rows, kMarks]: the letter that wears each mark
+struct Plan {
+  const char *name, *title;
+  double learning_rate;
+  Json settings;
 };
 
-Rows make_rows(int64_t count, Rng& rng) {
-  Rows rows;
-  for (int64_t r = 0; r < count; ++r) {
-    std::array<int32_t, kLength> letters, marks;
-    for (int32_t& letter : letters) letter = static_cast<int32_t>(rng.below(kLetters));
-    marks.fill(kNoMark);
-    for (int32_t mark = 0; mark < kMarks;) {
-      const auto place = static_cast<size_t>(rng.below(kLength));
-      if (marks[place] != kNoMark) continue;
-      marks[place] = mark++;
-      rows.answers.push_back(letters[place]);
-    }
-    rows.letters.insert(rows.letters.end(), letters.begin(), letters.end());
-    rows.marks.insert(rows.marks.end(), marks.begin(), marks.end());
-  }
-  return rows;
+std::vector<Plan> plans() {
+  const Json recurrent = {{"embedding", 128}, {"width", 128}, {"dropout", 0.1}};
+  return {{"transformer",
+           "Transformer",
+           3e-3,
+           {{"width", 128},
+            {"heads", 4},
+            {"hidden", 256},
+            {"encoder_layers", 2},
+            {"decoder_layers", 2},
+            {"dropout", 0.1}}},
+          {"bahdanau", "recurrent, with attention", 3e-3, recurrent},
+          {"rnn", "recurrent, without attention", 3e-3, recurrent}};
 }
 
-// Embeddings of letters, marks and questions; one head of attention from questions to the row; a letter out.
-class CopyNetwork : public nn::Module {
- public:
-  explicit CopyNetwork(Rng rng)
-      : attention_({.width = kWidth, .heads = 1}, rng), output_(kWidth, kLetters, rng) {
-    letters_ = add_parameter("letters", nn::normal({kLetters, kWidth}, 0, 1, rng));
-    marks_ = add_parameter("marks", nn::normal({kMarks + 1, kWidth}, 0, 1, rng));
-    questions_ = add_parameter("questions", nn::normal({kMarks, kWidth}, 0, 1, rng));
-    add_child("attention", attention_);
-    add_child("output", output_);
-  }
-
-  // -> logits [rows * kMarks, kLetters]
-  Var operator()(const Rows& rows, nn::Context& context) const {
-    const int64_t count = static_cast<int64_t>(rows.letters.size()) / kLength;
-    std::vector<int32_t> asked(static_cast<size_t>(count * kMarks));
-    for (size_t i = 0; i < asked.size(); ++i) asked[i] = static_cast<int32_t>(i % kMarks);
-    const Var row = embedding(letters_, rows.letters) + embedding(marks_, rows.marks);
-    const Var questions = reshape(embedding(questions_, asked), {count, kMarks, kWidth});
-    const Var seen =
-        attention_.cross(questions, reshape(row, {count, kLength, kWidth}), context, {.name = "attention"});
-    return output_(reshape(seen, {count * kMarks, kWidth}));
-  }
-
- private:
-  Var letters_, marks_, questions_;
-  nn::MultiHeadAttention attention_;
-  nn::Linear output_;
-};
-
-std::vector<int32_t> answers_of(const Var& logits) {
-  std::vector<int32_t> answers;
-  const std::vector<float> values = logits.value().to_vector();
-  for (auto row = values.begin(); row != values.end(); row += kLetters)
-    answers.push_back(static_cast<int32_t>(std::max_element(row, row + kLetters) - row));
-  return answers;
+std::string lines(const std::vector<std::string>& text) {
+  std::string all;
+  for (const std::string& line : text) all += line + "\n";
+  return all;
 }
 
-double accuracy_of(const std::vector<int32_t>& got, const std::vector<int32_t>& wanted) {
-  int64_t right = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) right += got[i] == wanted[i];
-  return static_cast<double>(right) / static_cast<double>(wanted.size());
-}
-
-// Keeps the weights of every call.
-class Watcher : public AttentionObserver {
- public:
-  Wish wish(const Call& call) override {
-    Wish all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
-    std::iota(all.rows.begin(), all.rows.end(), 0);
-    return all;
+// The corpus as a person would have it: two files for each part.
+void write_corpus(const fs::path& folder, const data::ExampleCorpus& corpus) {
+  make_directories(folder);
+  for (const auto& [name, part] : {std::pair<const char*, const data::ParallelText*>{"train", &corpus.train},
+                                   {"valid", &corpus.valid},
+                                   {"test", &corpus.test}}) {
+    write_atomically(folder / (std::string(name) + ".zh"), lines(part->source));
+    write_atomically(folder / (std::string(name) + ".en"), lines(part->target));
   }
-  void see(const Call&, const Wish&, const Sight& sight) override { weights = sight.weights; }
-  Tensor weights;  // [B, 1, kMarks, kLength]
-};
-
-char letter_sign(int32_t letter) {
-  return static_cast<char>('a' + letter);
 }
 
-// "k▲": a letter and the mark it wears.
-std::string cell(const Rows& rows, size_t place) {
-  const int32_t mark = rows.marks[place];
-  return letter_sign(rows.letters[place]) +
-         std::string(mark == kNoMark ? " " : kMarkSigns[static_cast<size_t>(mark)]);
+TranslateOutcome train(const Plan& plan, const DemoOptions& options, TranslateObserver& observer,
+                       const std::function<bool()>& should_stop) {
+  const fs::path out = options.out, data = out / "data";
+  const TranslateFiles files{(data / "train.zh").string(), (data / "train.en").string(),
+                             (data / "valid.zh").string(), (data / "valid.en").string(), out / plan.name};
+  TranslateTraining training;
+  training.model = plan.name;
+  training.tokenizer = "unigram";
+  training.vocabulary = 500;
+  training.joint = false;
+  training.batch_tokens = 1024;
+  training.learning_rate = plan.learning_rate;
+  training.warmup = 100;
+  const train::TrainOptions train_options{.steps = options.steps,
+                                          .clip_norm = 1,
+                                          .log_every = 20,
+                                          .validate_every = 200,
+                                          .save_every = 200,
+                                          .seed = options.seed};
+  return train_translate(files, training, plan.settings, train_options,
+                         "fovea demo --out " + options.out + " --steps " + std::to_string(options.steps) +
+                             " --seed " + std::to_string(options.seed),
+                         observer, should_stop);
 }
 
-HeatMap map_of(const Rows& rows, int64_t row, const std::vector<int32_t>& answers, const Tensor& weights) {
-  HeatMap map;
-  map.row_count = kMarks;
-  map.column_count = kLength;
-  for (int64_t m = 0; m < kMarks; ++m) {
-    map.rows.push_back(kMarkSigns[static_cast<size_t>(m)] + std::string(" ") +
-                       letter_sign(answers[static_cast<size_t>(row * kMarks + m)]));
+std::string rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  return text;
+}
+
+void test(const TranslationParts& parts, const data::ParallelText& text, DemoModel& model) {
+  std::vector<std::string> translated;
+  for (const auto& best : Translator(*parts.network, parts.tokenizers).translate(text.source, {.beam = 1}))
+    translated.push_back(best.front().text);
+  const std::vector<std::string> references[] = {text.target};
+  model.bleu = infer::bleu(translated, references).score;
+  model.by_length = infer::bleu_by_length(translated, references, kLengthStep);
+  model.translations.assign(translated.begin(), translated.begin() + kShown);
+}
+
+Chart length_chart(const std::vector<DemoModel>& models) {
+  Chart chart{.across = "words of the sentence", .left = "BLEU", .series = {}};
+  for (const DemoModel& model : models) {
+    Series series;
+    series.name = model.title;
+    for (const infer::BleuOfLength& part : model.by_length)
+      series.points.push_back({static_cast<double>(part.last), part.bleu.score});
+    chart.series.push_back(std::move(series));
   }
-  const float* first = weights.contiguous().data() + row * kMarks * kLength;
-  map.weights.assign(first, first + kMarks * kLength);
-  for (int64_t i = 0; i < kLength; ++i)
-    map.columns.push_back(cell(rows, static_cast<size_t>(row * kLength + i)));
-  return map;
+  return chart;
 }
 
-// The letters stand right above their blocks, which takes the place of numbered columns.
-std::string text_of(HeatMap map) {
-  std::string header = "    ";
-  for (const std::string& column : map.columns) header += column;
-  map.columns.clear();
-  return header + "\n" + shade(map);
+Chart curve_chart(const fs::path& out, const std::vector<DemoModel>& models) {
+  Chart chart{.across = "step", .left = "validation loss", .series = {}};
+  for (const DemoModel& model : models)
+    chart.series.push_back(
+        {model.title, read_curve(read_text(out / model.name / "train.jsonl")).validation_loss});
+  return chart;
 }
 
-void show(const CopyNetwork& network, const Rows& fresh, const std::vector<int32_t>& answers,
-          DemoResult& result, const fs::path& picture) {
-  Rows shown;
-  shown.letters.assign(fresh.letters.begin(), fresh.letters.begin() + kShownRows * kLength);
-  shown.marks.assign(fresh.marks.begin(), fresh.marks.begin() + kShownRows * kLength);
-  Watcher watcher;
-  {
-    const ObserveAttention observe(watcher);
-    nn::Context context;
-    network(shown, context);
+std::string report_of(const DemoResult& result, const std::string& lengths, const std::string& curves,
+                      const std::string& alignment) {
+  Report report("Three translators, one small language");
+  report.paragraph(
+      "A grammar made sentences in Chinese and English. Three networks learnt to translate from the same "
+      "pairs "
+      "for as many steps: a Transformer, a recurrent network that looks back at the source before it writes "
+      "a "
+      "word, and the same network without that: it has to carry the whole sentence in one vector.");
+  report.heading("BLEU on sentences none of them has seen");
+  std::vector<std::string> head = {"", "parameters", "all"};
+  for (const infer::BleuOfLength& part : result.models.front().by_length)
+    head.push_back(std::to_string(part.first) + "–" + std::to_string(part.last) + " words");
+  std::vector<std::vector<std::string>> rows;
+  for (const DemoModel& model : result.models) {
+    rows.push_back({model.title, std::to_string(model.training.parameters), rounded(model.bleu)});
+    for (const infer::BleuOfLength& part : model.by_length) rows.back().push_back(rounded(part.bleu.score));
   }
-  Figure figure{.title = "Where the network looks for each mark", .panels = {}, .across = 1};
-  for (int64_t row = 0; row < kShownRows; ++row) {
-    const HeatMap map = map_of(shown, row, answers, watcher.weights);
-    int right = 0;
-    for (int64_t m = 0; m < kMarks; ++m) {
-      const auto place = static_cast<size_t>(row * kMarks + m);
-      right += answers[place] == fresh.answers[place];
-    }
-    result.examples.push_back({text_of(map), right});
-    figure.panels.push_back(map);
+  report.table(head, rows);
+  report.picture(lengths, "BLEU by the length of the reference: without attention, long sentences are lost");
+  report.heading("Who looks where");
+  report.picture(
+      alignment,
+      "Each row is a word being written, each column a word of the source; the darker, the more of "
+      "it was seen. Recurrent network with attention.");
+  report.link("attention.html", "Look around: every layer and head of both models, with numbers");
+  report.heading("Unseen sentences");
+  for (size_t i = 0; i < result.sources.size(); ++i) {
+    std::vector<std::vector<std::string>> said = {{"reference", result.references[i]}};
+    for (const DemoModel& model : result.models) said.push_back({model.title, model.translations[i]});
+    report.table({"source", result.sources[i]}, said);
   }
-  write_atomically(picture, draw(figure, PictureFormat::svg));
+  report.heading("Learning");
+  report.picture(curves, "Loss on held-out sentences as training goes on");
+  return report.html();
 }
 
 }  // namespace
 
-DemoResult run_demo(const DemoOptions& options, train::Observer& observer,
+DemoResult run_demo(const DemoOptions& options, DemoObserver& observer,
                     const std::function<bool()>& should_stop) {
-  const Rng root(options.seed);
-  const CopyNetwork network(root.split(kWeights));
-  Rng training_rows = root.split(kTrainingRows), validation_stream = root.split(kValidationStream);
-  const Rows validation = make_rows(kValidationRows, validation_stream);
-
-  train::Job job{.next_loss =
-                     [&](nn::Context& context) {
-                       const Rows rows = make_rows(kBatch, training_rows);
-                       return train::BatchLoss{cross_entropy(network(rows, context), rows.answers),
-                                               static_cast<double>(rows.answers.size())};
-                     },
-                 .position =
-                     [&] {
-                       return Json{{"drawn", training_rows.state().drawn}};
-                     },
-                 .seek =
-                     [&](const Json& position) {
-                       uint64_t drawn = 0;
-                       value_from_json(position.value("drawn", Json()), drawn, "position: drawn");
-                       training_rows = Rng(Rng::State{training_rows.state().key, drawn});
-                     },
-                 .validate =
-                     [&] {
-                       nn::Context context;
-                       return train::Validation{
-                           accuracy_of(answers_of(network(validation, context)), validation.answers)};
-                     },
-                 .higher_is_better = true,
-                 .should_stop = should_stop,
-                 .identity = {{"task", "demo"}, {"seed", options.seed}}};
-  const train::TrainOptions train_options{.steps = options.steps,
-                                          .clip_norm = 1,
-                                          .log_every = 20,
-                                          .validate_every = 100,
-                                          .save_every = 100,
-                                          .seed = options.seed};
-  train::Trainer trainer(network, train::Adam{.learning_rate = 3e-3}, {.name = "constant", .warmup = 20},
-                         train_options, job);
+  const fs::path out = options.out;
+  const data::ExampleCorpus corpus = data::example_corpus(kPairs, options.seed);
+  write_corpus(out / "data", corpus);
 
   DemoResult result;
-  const fs::path out = options.out;
-  result.outcome = trainer.run(out, observer);
-  result.step = trainer.step();
-  result.parameters = network.parameter_count();
-  if (result.outcome == train::Outcome::interrupted) return result;
+  result.sources.assign(corpus.test.source.begin(), corpus.test.source.begin() + kShown);
+  result.references.assign(corpus.test.target.begin(), corpus.test.target.begin() + kShown);
+  std::vector<AttentionRecord> records;
+  const std::vector<Plan> all = plans();
+  for (size_t i = 0; i < all.size(); ++i) {
+    observer.on_model(static_cast<int64_t>(i), static_cast<int64_t>(all.size()), all[i].title);
+    DemoModel model;
+    model.name = all[i].name;
+    model.title = all[i].title;
+    model.training = train(all[i], options, observer, should_stop);
+    result.interrupted = model.training.outcome == train::Outcome::interrupted;
+    result.models.push_back(model);
+    if (result.interrupted) return result;
+    const TranslationParts parts = load_translation(out / model.name);
+    test(parts, corpus.test, result.models.back());
+    if (model.name == std::string("rnn")) continue;
+    for (const std::string& source : result.sources)
+      records.push_back(explain_translation(parts, source, {}, {.beam = 1}));
+  }
 
-  const NoGrad no_grad;
-  Rng fresh_stream = root.split(kFreshStream);
-  const Rows fresh = make_rows(kFreshRows, fresh_stream);
-  nn::Context context;
-  const std::vector<int32_t> answers = answers_of(network(fresh, context));
-  result.asked = static_cast<int64_t>(answers.size());
-  result.accuracy = accuracy_of(answers, fresh.answers);
-  show(network, fresh, answers, result, out / "attention.svg");
-  write_curve(out);
-  save_json(out / "config.json",
-            {{"model", "demo"}, {"width", kWidth}, {"letters", kLetters}, {"marks", kMarks}});
-  nn::save_weights(network, out / "model.safetensors");
+  const AttentionRecord& aligned = records[records.size() - kShown + kAligned];
+  HeatMap map = heat_map(aligned, {}, true);
+  map.title.clear();
+  result.alignment = shade(map);
+  const std::string lengths = draw(length_chart(result.models), PictureFormat::svg),
+                    curves = draw(curve_chart(out, result.models), PictureFormat::svg);
+  write_atomically(out / "alignment.png", draw(map, PictureFormat::png));
+  write_atomically(out / "lengths.svg", lengths);
+  write_atomically(out / "curves.svg", curves);
+  write_atomically(out / "attention.html", attention_page(records, "Where the models look"));
+  write_atomically(out / "index.html", report_of(result, lengths, curves, draw(map, PictureFormat::svg)));
   return result;
 }
 

@@ -1,8 +1,7 @@
-// The built-in example: a tiny network learns where to look.
+// The built-in example: three translators learn the same small language before one's eyes.
 //
-// A row of letters, four of which wear a mark: ▲ ● ■ ◆. Asked for a mark, the network is to say the letter
-// that wears it. Nothing tells it where the mark is: it has to find out that looking helps, and where. The
-// rows are made up as the run goes; no two are likely to be the same.
+// A Transformer, a recurrent network with attention (Bahdanau et al. 2015) and one without are trained on the
+// corpus of data/example_corpus.h, tried on sentences they never saw, and shown at work.
 #pragma once
 
 #include <cstdint>
@@ -12,41 +11,50 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "train/trainer.h"
+#include "infer/bleu.h"
+#include "tasks/train_translate.h"
 
 namespace fovea::tasks {
 
 struct DemoOptions {
   std::string out = "demo";
-  int64_t steps = 400;
+  int64_t steps = 800;
   uint64_t seed = 1;
   static constexpr auto fields() {
     return std::tuple{
         Field{"out", &DemoOptions::out, "directory of the run; started again on it, the run resumes"},
-        Field{"steps", &DemoOptions::steps, "training steps, earlier runs in the directory included"},
+        Field{"steps", &DemoOptions::steps, "training steps of each model, earlier runs included"},
         Field{"seed", &DemoOptions::seed, "names all random draws"}};
   }
 };
 
-// A fresh row with its four questions, as text: the row, then for each mark the answer and, shaded, where the
-// network looked for it.
-struct DemoExample {
-  std::string text;
-  int right = 0;  // of four answers
+struct DemoModel {
+  std::string name, title;  // "bahdanau": its folder; "recurrent, with attention"
+  TranslateOutcome training;
+  double bleu = 0;  // of the test sentences
+  std::vector<infer::BleuOfLength> by_length;
+  std::vector<std::string> translations;  // of DemoResult::sources
 };
 
 struct DemoResult {
-  train::Outcome outcome = train::Outcome::finished;
-  int64_t step = 0;
-  int64_t parameters = 0;
-  double accuracy = 0;  // on `asked` questions about rows never seen
-  int64_t asked = 0;
-  std::vector<DemoExample> examples;
+  bool interrupted = false;
+  std::vector<DemoModel> models;
+  std::vector<std::string> sources, references;  // a few sentences none of the models has seen
+  std::string alignment;                         // of the first of them, in shaded blocks
 };
 
-// Trains (or resumes) in options.out, then asks about fresh rows. Leaves there, besides the run's own files,
-// a model folder (config.json, model.safetensors) and attention.svg, a picture of where the network looks.
-DemoResult run_demo(const DemoOptions& options, train::Observer& observer,
+class DemoObserver : public TranslateObserver {
+ public:
+  // The next model's training begins: number 0 ... count - 1.
+  virtual void on_model(int64_t number, int64_t count, const std::string& title) {
+    (void)number, (void)count, (void)title;
+  }
+};
+
+// Trains (or resumes) in options.out. Leaves there data/ (the corpus as text files), a model folder for each
+// model, alignment.png, attention.html (to look around in), curves.svg, lengths.svg, and index.html, which
+// shows all of it.
+DemoResult run_demo(const DemoOptions& options, DemoObserver& observer,
                     const std::function<bool()>& should_stop);
 
 }  // namespace fovea::tasks

@@ -198,7 +198,7 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   const data::ParallelText valid_text =
       files.valid_source.empty() ? data::ParallelText{}
                                  : read_pairs(files.valid_source, files.valid_target, training.skip_bad);
-  std::filesystem::create_directories(files.out);
+  make_directories(files.out);
 
   TranslationParts parts;
   parts.model = training.model;
@@ -239,7 +239,8 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   job.identity = Json{{"task", "translate"},
                       {"model", parts.model},
                       {"settings", parts.config},
-                      {"smoothing", training.smoothing}};
+                      {"smoothing", training.smoothing},
+                      {"seed", options.seed}};
 
   train::Trainer trainer(*parts.network,
                          train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},

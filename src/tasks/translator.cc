@@ -4,6 +4,7 @@
 
 #include "infer/decode_all.h"
 #include "infer/int8_weights.h"
+#include "io/file.h"
 #include "io/safetensors.h"
 #include "models/registry.h"
 #include "nn/weights.h"
@@ -71,7 +72,7 @@ TranslationParts load_translation(const std::filesystem::path& folder, const std
 }
 
 void save_translation(const std::filesystem::path& folder, const TranslationParts& parts) {
-  std::filesystem::create_directories(folder);
+  make_directories(folder);
   data::save_tokenizers(folder, parts.tokenizers);
   const std::filesystem::path weights = folder / "model.safetensors";
   Json config{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}};

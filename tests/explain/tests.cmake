@@ -2,7 +2,7 @@ fovea_test(explain/heatmap_test unit)
 fovea_test(explain/report_test unit)
 fovea_test(explain/attention_maps_test unit)
 fovea_test(explain/attention_page_test unit)
-fovea_test(explain/curve_test unit)
+fovea_test(explain/chart_test unit)
 
 # The page in a real browser. Only `make test-page` runs these: it installs the browser first.
 fovea_test_program(explain/page_model)
@@ -11,4 +11,3 @@ add_test(NAME explain/page_browser_test
                  $<TARGET_FILE:test_explain_page_model> chromium)
 set_tests_properties(explain/page_browser_test PROPERTIES LABELS browser TIMEOUT 600
   ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1")
-fovea_test(explain/chart_test unit)
