@@ -12,4 +12,3 @@
 #include "autograd/ops_rows.h"       // IWYU pragma: export
 #include "autograd/ops_shape.h"      // IWYU pragma: export
 #include "autograd/ops_softmax.h"    // IWYU pragma: export
-#include "autograd/ops_tokens.h"     // IWYU pragma: export

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/elementwise.h"
 #include "kernels/rows.h"
 
 namespace fovea {
@@ -15,17 +16,21 @@ void check_ids(const char* op, const Shape& shape, std::span<const int32_t> ids,
 
 }  // namespace
 
-Var embedding(const Var& table, std::span<const int32_t> ids, int32_t padding) {
+Var embedding(const Var& table, std::span<const int32_t> ids, const EmbeddingOptions& options) {
   require(table.rank() == 2, "embedding: got a table of shape ", table.shape(), ", wanted [n, d]");
   const int64_t rows = table.size(0), d = table.size(1), count = static_cast<int64_t>(ids.size());
-  std::vector<int32_t> kept(ids.begin(), ids.end());
-  const bool pads = std::find(ids.begin(), ids.end(), padding) != ids.end();
+  const int32_t padding = options.padding;
+  const float scale = options.scale;
+  const Var& added = options.added;
   for (const int32_t id : ids)
     require((id >= 0 && id < rows) || id == padding, "embedding: got id ", id, " for a table of shape ",
             table.shape(), ", wanted 0 to ", rows - 1);
+  require(!added.defined() || added.shape() == Shape{count, d}, "embedding: got vectors to add of shape ",
+          added.defined() ? added.shape() : Shape{}, ", wanted ", Shape{count, d});
+  std::vector<int32_t> kept(ids.begin(), ids.end());
   const Tensor weights = table.value().contiguous();
   const Tensor y({count, d});
-  if (!pads) {
+  if (std::find(ids.begin(), ids.end(), padding) == ids.end()) {
     kernels::gather_rows(weights.data(), d, kept, y.data());
   } else {
     for (int64_t i = 0; i < count; ++i) {
@@ -37,12 +42,18 @@ Var embedding(const Var& table, std::span<const int32_t> ids, int32_t padding) {
         std::copy_n(weights.data() + id * d, d, row);
     }
   }
-  return record(y, {table}, [table, kept = std::move(kept), padding, d](const Tensor& grad) {
-    const kernels::RowGroups groups = kernels::group_rows(kept, padding);
-    const Tensor values({static_cast<int64_t>(groups.rows.size()), d});
-    kernels::sum_groups(groups, grad.data(), d, values.data());
-    table.add_grad(RowSparse{groups.rows, values});
-  });
+  if (scale != 1) kernels::scale(scale, y.data(), y.data(), y.count());
+  if (added.defined()) kernels::axpy(1, added.value().contiguous().data(), y.data(), y.count());
+  return record(y, {table, added},
+                [table, added, kept = std::move(kept), padding, scale, d](const Tensor& grad) {
+                  if (added.requires_grad()) added.add_grad(grad);
+                  if (!table.requires_grad()) return;
+                  kernels::RowGroups groups = kernels::group_rows(kept, padding);
+                  Tensor sums({static_cast<int64_t>(groups.rows.size()), d});
+                  kernels::sum_groups(groups, grad.data(), d, sums.data());
+                  if (scale != 1) kernels::scale(scale, sums.data(), sums.data(), sums.count());
+                  table.add_grad(RowSparse{std::move(groups.rows), std::move(sums)});
+                });
 }
 
 Var gather(const Var& x, std::span<const int32_t> ids) {

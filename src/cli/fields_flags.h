@@ -11,16 +11,25 @@
 
 namespace fovea::cli {
 
+// strtoull takes "-1" for the largest number there is.
+template <class Value>
+CLI::Option* refuse_negative(CLI::Option* option) {
+  if constexpr (std::unsigned_integral<Value>) option->check(CLI::NonNegativeNumber);
+  return option;
+}
+
 // Adds one flag for each field, one that takes no value where it is a truth value; `options` must live until
 // the line is read.
 template <HasFields T>
 void add_fields(CLI::App& verb, T& options) {
   for_each_field<T>([&](const auto& field) {
     auto& value = options.*field.member;
-    if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, bool>)
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::same_as<Value, bool>)
       verb.add_flag(flag_name(field.name), value, field.meaning);
     else
-      verb.add_option(flag_name(field.name), value, field.meaning)->capture_default_str();
+      refuse_negative<Value>(verb.add_option(flag_name(field.name), value, field.meaning))
+          ->capture_default_str();
   });
 }
 

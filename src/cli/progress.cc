@@ -42,9 +42,10 @@ std::string clock_text(double seconds) {
 }
 
 std::string progress_text(const train::StepReport& report) {
-  return formatted("step %lld/%lld  loss %.4f  |g| %.3g  rate %.2e  %s/s  %s left",
-                   static_cast<long long>(report.step), static_cast<long long>(report.steps), report.loss,
-                   report.gradient_norm, report.learning_rate, short_number(report.items_per_second).c_str(),
+  const std::string end = report.steps < train::kAnySteps ? "/" + std::to_string(report.steps) : "";
+  return formatted("step %lld%s  loss %.4f  |g| %.3g  rate %.2e  %s/s  %s left",
+                   static_cast<long long>(report.step), end.c_str(), report.loss, report.gradient_norm,
+                   report.learning_rate, short_number(report.items_per_second).c_str(),
                    clock_text(report.seconds_left).c_str());
 }
 
@@ -65,7 +66,7 @@ void Progress::on_step(const train::StepReport& report) {
   const int room = columns_ - 1 - static_cast<int>(text.size());
   if (room < 0)
     text.resize(static_cast<size_t>(columns_ - 1));  // never wraps: a wrapped line cannot be written over
-  else if (room > kShortestBar)
+  else if (room > kShortestBar && report.steps < train::kAnySteps)
     text += bar(report, std::min(room - 1, kLongestBar));
   out_ << '\r' << text << "\x1b[K" << std::flush;
   open_ = true;

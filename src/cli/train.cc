@@ -53,7 +53,7 @@ template <class Field, class Default>
 CLI::Option* add_json_flag(CLI::App& verb, Line& line, const Field& field, const Default& shown) {
   const std::string name = field.name;
   const auto keep = [&line, name](const Default& value) { line.flags[name] = value_to_json(value); };
-  return verb.add_option_function<Default>(flag_name(name), keep, field.meaning)
+  return refuse_negative<Default>(verb.add_option_function<Default>(flag_name(name), keep, field.meaning))
       ->default_str(message("[", value_to_json(shown).dump(), "]"));
 }
 
@@ -126,7 +126,7 @@ Settings settle(const Line& line) {
   apply(line.flags, settings, "flags");
   // A time limit alone means: as many steps as fit.
   const bool steps_given = line.flags.contains("steps") || file.contains("steps");
-  if (settings.options.minutes > 0 && !steps_given) settings.options.steps = int64_t{1} << 40;
+  if (settings.options.minutes > 0 && !steps_given) settings.options.steps = train::kAnySteps;
   return settings;
 }
 
@@ -159,10 +159,10 @@ void run_translate(const Line& line) {
   }
   if (result.outcome == train::Outcome::already_finished)
     std::cout << "already trained: " << line.out << " holds a finished run of " << result.step
-              << " steps; --steps with a larger number trains on\n";
+              << " steps; --steps with a larger number trains on";
   else
     std::cout << "trained " << result.step << " steps";
-  if (result.best_bleu >= 0) std::cout << ", best BLEU " << result.best_bleu;
+  if (result.best_bleu >= 0) std::cout << "; best BLEU " << result.best_bleu;
   std::cout << "\nnext: fovea translate " << line.out << " < source.txt\n";
 }
 

@@ -64,7 +64,7 @@ struct FeedForwardPart {
 
 // Rows [begin, begin + count) of an attention layer's joint projection.
 PackedLinear projection(const nn::MultiHeadAttention& layer, int64_t begin, int64_t count, Compute compute) {
-  const Var bias = layer.in_proj_bias();
+  const Var& bias = layer.in_proj_bias();
   return {layer.in_proj_weight().value().narrow(0, begin, count),
           bias.defined() ? bias.value().narrow(0, begin, count) : Tensor(), compute};
 }

@@ -14,7 +14,7 @@ inline int64_t plan_group(const AttentionPlan& plan, int64_t b, int64_t h) {
 }
 
 inline int32_t plan_key(const AttentionPlan& plan, const PlanSegment& segment, int32_t j) {
-  return segment.gather >= 0 ? plan.indices[static_cast<size_t>(segment.gather + j)]
+  return segment.gather >= 0 ? plan.indices[static_cast<size_t>(segment.gather) + static_cast<size_t>(j)]
                              : segment.key_first + j * segment.key_step;
 }
 
@@ -27,8 +27,11 @@ inline bool plan_sees(const AttentionPlan& plan, const PlanTile& tile, const Pla
       return interval[0] <= j && j < interval[1];
     }
     case SegmentMask::bits: {
-      const int32_t words = (tile.row_count + 31) / 32;
-      return plan.bits[static_cast<size_t>(segment.mask_offset + j * words + r / 32)] >> (r % 32) & 1;
+      const auto words = static_cast<size_t>((tile.row_count + 31) / 32);
+      return plan.bits[static_cast<size_t>(segment.mask_offset) + static_cast<size_t>(j) * words +
+                       static_cast<size_t>(r / 32)] >>
+                 (r % 32) &
+             1;
     }
     default:
       return true;

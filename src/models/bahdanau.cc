@@ -87,7 +87,7 @@ Bahdanau::Memory Bahdanau::remember(const Var& annotations, const Var& last_stat
 }
 
 Bahdanau::Memory Bahdanau::encode(const Sentences& source, nn::Context& context) const {
-  const Var x = dropped(embed_tokens(source_embedding, source.ids), context);
+  const Var x = dropped(embedding(source_embedding, source.ids), context);
   const nn::RecurrentResult read = encoder(x, source.lengths, context);
   return remember(attention ? dropped(read.out, context) : read.out, read.last.h, source.lengths);
 }
@@ -95,7 +95,7 @@ Bahdanau::Memory Bahdanau::encode(const Sentences& source, nn::Context& context)
 Var Bahdanau::states(const data::Batch& batch, nn::Context& context) const {
   const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
   const Memory memory = encode(source, context);
-  const Var embedded = dropped(embed_tokens(target_embedding, target.ids), context);
+  const Var embedded = dropped(embedding(target_embedding, target.ids), context);
   AttentiveGru steps{.products = linear(embedded, decoder.embedding, decoder.bias),
                      .state = memory.state,
                      .keys = memory.keys,

@@ -102,10 +102,10 @@ AttentiveLstm Luong::fed_decoder(const Var& products, nn::Context& context) cons
 Var Luong::states(const data::Batch& batch, nn::Context& context) const {
   const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
   const nn::RecurrentResult read =
-      encoder(dropped(embed_tokens(source_embedding, source.ids), context), source.lengths, context);
+      encoder(dropped(embedding(source_embedding, source.ids), context), source.lengths, context);
   const nn::RecurrentStates first = first_states(read.last);
   const Var keys = attention.keys(read.out, source.lengths), values = linear(read.out, combine_context);
-  const Var embedded = dropped(embed_tokens(target_embedding, target.ids), context);
+  const Var embedded = dropped(embedding(target_embedding, target.ids), context);
   KeyRuns runs = attention.runs(target.lengths, source.lengths);
   if (!config_.input_feeding) {
     const Var h = decoder(embedded, target.lengths, context, first).out;

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "autograd/ops.h"
-#include "autograd/ops_tokens.h"
+#include "autograd/ops_rows.h"
 #include "nn/init.h"
 #include "nn/positions.h"
 
@@ -67,8 +67,9 @@ Var Transformer::embed(const Var& table, const Var& learned, const Sentences& to
   require(!learned.defined() || tokens.longest() <= config_.max_positions, "transformer: a sentence of ",
           tokens.longest(), " tokens, but positions were learned up to ", config_.max_positions);
   const Var added =
-      learned.defined() ? embed_tokens(learned, positions) : Var(nn::sinusoid(positions, config_.width));
-  const Var x = embed_tokens(table, tokens.ids, std::sqrt(static_cast<float>(config_.width)), added);
+      learned.defined() ? embedding(learned, positions) : Var(nn::sinusoid(positions, config_.width));
+  const Var x =
+      embedding(table, tokens.ids, {.scale = std::sqrt(static_cast<float>(config_.width)), .added = added});
   const float rate = context.rate(config_.dropout);
   return reshape(dropout(x, rate, rate > 0 ? context.next_seed() : 0), {1, tokens.total(), config_.width});
 }

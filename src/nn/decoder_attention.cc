@@ -70,7 +70,7 @@ Var DecoderAttention::finished_keys(const Var& projected, std::span<const int64_
   if (by_location(options_)) {
     std::vector<int32_t> places = packed_positions(lengths);
     for (int32_t& place : places) place = std::min(place, static_cast<int32_t>(options_.max_positions) - 1);
-    return embed_tokens(table_, places);
+    return embedding(table_, places);
   }
   return score_.kind == ScoreKind::cosine ? unit_rows(projected) : projected;
 }

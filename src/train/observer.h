@@ -10,9 +10,12 @@
 
 namespace fovea::train {
 
+// Steps of a run that only time, or somebody, ends.
+inline constexpr int64_t kAnySteps = int64_t{1} << 40;
+
 // One finished step.
 struct StepReport {
-  int64_t step = 0, steps = 0;  // counted from 1; steps: where the run ends
+  int64_t step = 0, steps = 0;  // counted from 1; steps: where the run ends, or kAnySteps
   double loss = 0;
   double gradient_norm = 0;  // before clipping
   double learning_rate = 0;

@@ -174,6 +174,9 @@ TEST(RowsGradient, MatchesDifferences) {
   check_gradients([&](Inputs in) { return sum(embedding(in[0], ids)) + sum(embedding(in[0], padded)); },
                   table);
   check_gradients([&](Inputs in) { return sum(embedding(in[0], ids)) + sum(in[0] * in[0]); }, table);
+  for (const auto* chosen : {&ids, &padded})
+    check_gradients([&](Inputs in) { return embedding(in[0], *chosen, {.scale = 3, .added = in[1]}); },
+                    {table[0], random_tensor({static_cast<int64_t>(chosen->size()), 7}, 2)});
 }
 
 TEST(Embedding, GradientIsRowSparse) {
@@ -183,6 +186,14 @@ TEST(Embedding, GradientIsRowSparse) {
   ASSERT_NE(table.sparse_grad(), nullptr);
   EXPECT_EQ(table.sparse_grad()->rows, (std::vector<int32_t>{5, 70}));
   EXPECT_EQ(table.sparse_grad()->values.to_vector(), (std::vector<float>{1, 1, 1, 2, 2, 2}));
+}
+
+TEST(Embedding, ScalesAndAdds) {
+  const Var table(Tensor::from({1, 2, 3, 4}, {2, 2})), added(Tensor::from({10, 20, 30, 40}, {2, 2}));
+  const std::vector<int32_t> ids{1, 7};
+  EXPECT_EQ(embedding(table, ids, {.padding = 7, .scale = 2, .added = added}).value().to_vector(),
+            (std::vector<float>{16, 28, 30, 40}));
+  EXPECT_THROW(embedding(table, ids, {.padding = 7, .added = reshape(added, {4, 1})}), Error);
 }
 
 TEST(Rows, RefuseNumbersOutOfRange) {
