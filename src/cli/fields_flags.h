@@ -14,7 +14,12 @@ namespace fovea::cli {
 // strtoull takes "-1" for the largest number there is.
 template <class Value>
 CLI::Option* refuse_negative(CLI::Option* option) {
-  if constexpr (std::unsigned_integral<Value>) option->check(CLI::NonNegativeNumber);
+  if constexpr (std::unsigned_integral<Value> && !std::same_as<Value, bool>)
+    option->check(CLI::Validator(
+        [](const std::string& text) {
+          return text.starts_with('-') ? "got " + text + ", wanted 0 or more" : std::string();
+        },
+        ""));
   return option;
 }
 

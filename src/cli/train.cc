@@ -1,5 +1,6 @@
 // fovea train: from one's own files to a model folder.
 #include <algorithm>
+#include <concepts>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -51,16 +52,31 @@ bool contains(const std::vector<std::string_view>& names, std::string_view name)
 // thing.
 template <class Field, class Default>
 CLI::Option* add_json_flag(CLI::App& verb, Line& line, const Field& field, const Default& shown) {
-  const std::string name = field.name;
-  const auto keep = [&line, name](const Default& value) { line.flags[name] = value_to_json(value); };
-  return refuse_negative<Default>(verb.add_option_function<Default>(flag_name(name), keep, field.meaning))
-      ->default_str(message("[", value_to_json(shown).dump(), "]"));
+  const std::string name = field.name, flag = flag_name(name);
+  const std::string standard = message("[", value_to_json(shown).dump(), "]");
+  if constexpr (std::same_as<Default, bool>) {
+    // --skip-bad alone is true; --joint false says no.
+    const auto keep = [&line, name, flag](const std::string& value) {
+      const bool yes = value.empty() || value == "true" || value == "1";
+      require(yes || value == "false" || value == "0", flag, ": got ", in_quotes(value),
+              ", wanted true or false");
+      line.flags[name] = yes;
+    };
+    // What default_str() says would be taken for the value of a flag given alone.
+    return verb.add_option_function<std::string>(flag, keep, field.meaning)
+        ->expected(0, 1)
+        ->type_name("BOOLEAN=" + standard);
+  } else {
+    const auto keep = [&line, name](const Default& value) { line.flags[name] = value_to_json(value); };
+    return refuse_negative<Default>(verb.add_option_function<Default>(flag, keep, field.meaning))
+        ->default_str(standard);
+  }
 }
 
 template <HasFields T>
-void add_json_flags(CLI::App& verb, Line& line, const std::string& group) {
+void add_json_flags(CLI::App& verb, Line& line, const std::string& group, const T& defaults) {
   for_each_field<T>(
-      [&](const auto& field) { add_json_flag(verb, line, field, T{}.*field.member)->group(group); });
+      [&](const auto& field) { add_json_flag(verb, line, field, defaults.*field.member)->group(group); });
 }
 
 // One flag for each setting that any model has. Which models take it stands beside it; the meaning and the
@@ -184,8 +200,8 @@ void add_train(CLI::App& app) {
   verb->add_option("--config", line->config, "JSON file of options")->type_name("FILE");
   verb->add_flag("--dump-config", line->dump_config, "print all options as a config file, and stop");
   add_threads(*verb);
-  add_json_flags<tasks::TranslateTraining>(*verb, *line, "Task");
-  add_json_flags<train::TrainOptions>(*verb, *line, "Training");
+  add_json_flags(*verb, *line, "Task", Settings().training);
+  add_json_flags(*verb, *line, "Training", Settings().options);
   add_model_flags(*verb, *line);
   verb->footer(kFooter);
   verb->callback([line, verb] {

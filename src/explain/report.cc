@@ -15,7 +15,7 @@ body { margin: 0 auto; max-width: 54rem; padding: 2rem 1.25rem 4rem; color: var(
 h1 { font-size: 1.6rem; font-weight: 600; margin: 0 0 1rem }
 h2 { font-size: 1.15rem; font-weight: 600; margin: 2.5rem 0 .75rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
-.wide { overflow-x: auto }
+.wide { overflow-x: auto; margin: 0 0 1.5rem }
 th, td { text-align: left; padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--rule); vertical-align: top }
 th { color: var(--soft); font-weight: 500 }
 figure { margin: 1.25rem 0 }

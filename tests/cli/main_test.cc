@@ -118,5 +118,17 @@ TEST(BenchPeak, GivesPositiveRates) {
   EXPECT_GT(peak["triad_gbps"], 0);
 }
 
+TEST(Train, TruthValuesStandAloneOrAreSaid) {
+  const auto config = [](const std::string& flags) {
+    return nlohmann::json::parse(run("train translate --dump-config " + flags).out);
+  };
+  EXPECT_EQ(config("--skip-bad")["skip_bad"], true);
+  EXPECT_EQ(config("--joint false --skip-bad")["joint"], false);
+  EXPECT_EQ(config("")["skip_bad"], false);
+  const auto odd = run("train translate --dump-config --joint maybe");
+  EXPECT_EQ(odd.status, 2);
+  EXPECT_EQ(odd.err, "fovea: --joint: got 'maybe', wanted true or false\n");
+}
+
 }  // namespace
 }  // namespace fovea
