@@ -85,6 +85,15 @@ def training(preset, title, wanted):
     return Case(f"train_{preset}", title, ["bench", "train", "--preset", preset], variants, wanted, "train")
 
 
+def training_bahdanau(title, wanted):
+    def variants():
+        import torch_rnn
+
+        return torch_rnn.training()
+
+    return Case("train_bahdanau", title, ["bench", "train", "--model", "bahdanau"], variants, wanted, "train")
+
+
 def translating(preset, compute, beam, batch, wanted):
     settings = {"preset": preset, "compute": compute, "beam": beam, "batch": batch}
     arguments = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
@@ -141,6 +150,7 @@ CASES = [
     attention("small_n64", "small: N=64, batch·heads 512, D=64", "≥ 0.60 of peak", FULL, 64, batch=64),
     training("tiny", "Transformer-tiny (4+4, 128), 270 sentences of 8…22", "3"),
     training("base", "Transformer-base (6+6, 512), 82 sentences of 18…32", "1.7"),
+    training_bahdanau("Bahdanau (512), 64 sentences of 10…20", "1.8"),
     translating("base", "float32", 1, 32, "1.5"),
     translating("base", "float32", 4, 32, "1.5"),
     translating("base", "float32", 1, 1, "0.95"),
