@@ -249,7 +249,9 @@ std::vector<BleuOfLength> bleu_by_length(std::span<const std::string> hypotheses
     places[std::max<int64_t>(0, words - 1) / width].push_back(i);
   }
   std::vector<BleuOfLength> result;
-  for (const auto& [step, chosen] : places) {
+  for (const auto& place : places) {
+    const int64_t step = place.first;
+    const std::vector<size_t>& chosen = place.second;
     const auto choose = [&](std::span<const std::string> all) {
       std::vector<std::string> some;
       for (const size_t i : chosen) some.push_back(all[i]);
