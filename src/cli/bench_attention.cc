@@ -10,7 +10,6 @@
 #include "cli/measure.h"
 #include "cli/verbs.h"
 #include "io/json.h"
-#include "kernels/peak.h"
 #include "tensor/allocator.h"
 
 namespace fovea::cli {
@@ -94,42 +93,30 @@ void run(Options o) {
   trim_memory();
   const int64_t before = memory_use().live_bytes;
   reset_peak_memory();
-  const double peak_before = kernels::measure_fma_gflops();
-  const Measured result = measure(step, o.seconds);
-  // The clock may change under the work: the peak is the better of before and after.
-  const double peak = std::max(peak_before, kernels::measure_fma_gflops());
+  Measured result = measure_beside_peak(step, o.seconds);
+  result.peak_bytes = memory_use().peak_bytes - before;
   const double width = static_cast<double>(o.d + o.dv);
   const double flops = pairs * width * (both ? 7 : 2);
-  const double gflops = flops / result.seconds * 1e-9;
   const double bytes = 4.0 * static_cast<double>(o.batch * o.kv_heads * o.nk) * width;
-  const int64_t peak_bytes = memory_use().peak_bytes - before;
   if (o.json) {
-    std::cout << Json{{"spec", to_string(spec)},
-                      {"batch", o.batch},
-                      {"heads", o.heads},
-                      {"kv_heads", o.kv_heads},
-                      {"n", o.n},
-                      {"nk", o.nk},
-                      {"d", o.d},
-                      {"dv", o.dv},
-                      {"direction", o.direction},
-                      {"threads", num_threads()},
-                      {"seconds", result.seconds},
-                      {"runs", result.runs},
-                      {"pairs", pairs},
-                      {"gflops", gflops},
-                      {"peak_gflops", peak},
-                      {"fraction", gflops / peak},
-                      {"gbps", bytes / result.seconds * 1e-9},
-                      {"peak_bytes", peak_bytes}}
-              << std::endl;
+    Json line{{"spec", to_string(spec)},
+              {"batch", o.batch},
+              {"heads", o.heads},
+              {"kv_heads", o.kv_heads},
+              {"n", o.n},
+              {"nk", o.nk},
+              {"d", o.d},
+              {"dv", o.dv},
+              {"direction", o.direction},
+              {"threads", num_threads()},
+              {"pairs", pairs},
+              {"gbps", bytes / result.seconds * 1e-9}};
+    line.update(work_json(result, flops));
+    std::cout << line << std::endl;
     return;
   }
-  std::printf(
-      "%s, %s\n%.3f ms (best of %d), %.1f GFLOP/s, %.2f of the FMA peak %.1f; %.1f MB at most besides the "
-      "inputs\n",
-      to_string(spec).c_str(), o.direction.c_str(), result.seconds * 1e3, result.runs, gflops, gflops / peak,
-      peak, static_cast<double>(peak_bytes) * 1e-6);
+  std::printf("%s, %s\n%.3f ms (best of %d)%s at most besides the inputs\n", to_string(spec).c_str(),
+              o.direction.c_str(), result.seconds * 1e3, result.runs, work_text(result, flops).c_str());
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "cli/translation_work.h"
 #include "cli/verbs.h"
 #include "io/json.h"
-#include "kernels/peak.h"
 #include "tensor/allocator.h"
 #include "train/optimizer.h"
 
@@ -44,33 +43,24 @@ void run(const Options& o) {
     optimizer.step(1e-4, static_cast<float>(train::clip_factor(norm, 1)));
     optimizer.clear_grad();
   };
-  const double peak_before = kernels::measure_fma_gflops();
-  Measured result = measure(step, o.seconds);
-  const double peak = std::max(peak_before, kernels::measure_fma_gflops());
+  Measured result = measure_beside_peak(step, o.seconds);
   result.peak_bytes = memory.peak_bytes();
 
-  const double flops = work.training_flops(*network), gflops = flops / result.seconds * 1e-9;
+  const double flops = work.training_flops(*network);
   const auto tokens = static_cast<double>(batch.target_out.size());
   if (o.json) {
-    std::cout << Json{{"model", o.model},
-                      {"preset", o.preset},
-                      {"threads", num_threads()},
-                      {"seconds", result.seconds},
-                      {"runs", result.runs},
-                      {"target_tokens", tokens},
-                      {"tokens_per_second", tokens / result.seconds},
-                      {"flops", flops},
-                      {"gflops", gflops},
-                      {"peak_gflops", peak},
-                      {"fraction", gflops / peak},
-                      {"peak_bytes", result.peak_bytes}}
-              << std::endl;
+    Json line{{"model", o.model},
+              {"preset", o.preset},
+              {"threads", num_threads()},
+              {"target_tokens", tokens},
+              {"tokens_per_second", tokens / result.seconds}};
+    line.update(work_json(result, flops));
+    std::cout << line << std::endl;
     return;
   }
-  std::printf("%s %s: %.1f ms a step (best of %d), %.0f target tokens/s", o.model.c_str(), o.preset.c_str(),
-              result.seconds * 1e3, result.runs, tokens / result.seconds);
-  if (flops > 0) std::printf(", %.1f GFLOP/s, %.2f of the FMA peak %.1f", gflops, gflops / peak, peak);
-  std::printf("; %.0f MiB\n", static_cast<double>(result.peak_bytes) / (1 << 20));
+  std::printf("%s %s: %.1f ms a step (best of %d), %.0f target tokens/s%s\n", o.model.c_str(),
+              o.preset.c_str(), result.seconds * 1e3, result.runs, tokens / result.seconds,
+              work_text(result, flops).c_str());
 }
 
 }  // namespace

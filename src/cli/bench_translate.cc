@@ -9,7 +9,6 @@
 #include "cli/verbs.h"
 #include "infer/decode_all.h"
 #include "io/json.h"
-#include "kernels/peak.h"
 #include "tensor/allocator.h"
 
 namespace fovea::cli {
@@ -44,39 +43,22 @@ void run(Options o) {
   const BeamOptions beam{
       .beam = static_cast<int>(o.beam), .min_length = length - 1, .begin = data::kBegin, .end = data::kEnd};
   const auto step = [&] { decode_all(*inference, sources, limits, beam, {.sentences = o.batch}); };
-  const double peak_before = kernels::measure_fma_gflops();
-  Measured result = measure(step, o.seconds);
-  const double peak = std::max(peak_before, kernels::measure_fma_gflops());
+  Measured result = measure_beside_peak(step, o.seconds);
   result.peak_bytes = memory.peak_bytes();
 
   const double flops = work.translation_flops(*network, o.sentences, o.length, o.beam);
-  const double gflops = flops / result.seconds * 1e-9;
   const auto tokens = static_cast<double>(o.sentences * o.length);
   if (o.json) {
-    std::cout << Json{{"model", o.model},
-                      {"preset", o.preset},
-                      {"threads", num_threads()},
-                      {"batch", o.batch},
-                      {"sentences", o.sentences},
-                      {"length", o.length},
-                      {"beam", o.beam},
-                      {"compute", o.compute},
-                      {"seconds", result.seconds},
-                      {"runs", result.runs},
-                      {"tokens_per_second", tokens / result.seconds},
-                      {"flops", flops},
-                      {"gflops", gflops},
-                      {"peak_gflops", peak},
-                      {"fraction", gflops / peak},
-                      {"peak_bytes", result.peak_bytes}}
-              << std::endl;
+    Json line{{"model", o.model}, {"preset", o.preset},       {"threads", num_threads()},
+              {"batch", o.batch}, {"sentences", o.sentences}, {"length", o.length},
+              {"beam", o.beam},   {"compute", o.compute},     {"tokens_per_second", tokens / result.seconds}};
+    line.update(work_json(result, flops));
+    std::cout << line << std::endl;
     return;
   }
-  std::printf("%s %s, batch %lld, beam %lld: %.1f ms (best of %d), %.0f output tokens/s", o.model.c_str(),
+  std::printf("%s %s, batch %lld, beam %lld: %.1f ms (best of %d), %.0f output tokens/s%s\n", o.model.c_str(),
               o.preset.c_str(), static_cast<long long>(o.batch), static_cast<long long>(o.beam),
-              result.seconds * 1e3, result.runs, tokens / result.seconds);
-  if (flops > 0) std::printf(", %.1f GFLOP/s, %.2f of the FMA peak %.1f", gflops, gflops / peak, peak);
-  std::printf("; %.0f MiB\n", static_cast<double>(result.peak_bytes) / (1 << 20));
+              result.seconds * 1e3, result.runs, tokens / result.seconds, work_text(result, flops).c_str());
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <string>
+
+#include "kernels/peak.h"
 
 namespace fovea::cli {
 namespace {
@@ -43,6 +46,35 @@ Measured measure(FunctionRef<void()> step, double budget) {
     result.seconds = std::min(result.seconds, seconds);
   }
   return result;
+}
+
+Measured measure_beside_peak(FunctionRef<void()> step, double budget) {
+  const double before = kernels::measure_fma_gflops();
+  Measured result = measure(step, budget);
+  result.peak_gflops = std::max(before, kernels::measure_fma_gflops());
+  return result;
+}
+
+Json work_json(const Measured& measured, double flops) {
+  const double gflops = flops / measured.seconds * 1e-9;
+  return {{"seconds", measured.seconds},
+          {"runs", measured.runs},
+          {"flops", flops},
+          {"gflops", gflops},
+          {"peak_gflops", measured.peak_gflops},
+          {"fraction", gflops / measured.peak_gflops},
+          {"peak_bytes", measured.peak_bytes}};
+}
+
+std::string work_text(const Measured& measured, double flops) {
+  char text[128] = "";
+  const double gflops = flops / measured.seconds * 1e-9;
+  if (flops > 0)
+    std::snprintf(text, sizeof text, ", %.1f GFLOP/s, %.2f of the FMA peak %.1f", gflops,
+                  gflops / measured.peak_gflops, measured.peak_gflops);
+  char memory[64];
+  std::snprintf(memory, sizeof memory, "; %.0f MiB", static_cast<double>(measured.peak_bytes) / (1 << 20));
+  return std::string(text) + memory;
 }
 
 }  // namespace fovea::cli

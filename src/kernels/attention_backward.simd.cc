@@ -8,7 +8,7 @@
 // Share of the FMA peak of forward and backward together, measured as in attention_forward.simd.cc. One head,
 // N = 512: 0.87 (d = 64) and 0.88 (128); eight heads 0.83. One head, N = 4096, d = 64: full 0.83, causal
 // 0.80, window(256, 256) 0.73, with a global token 0.70, BigBird 0.73; at N = 16 384 0.72, 0.68 and 0.73.
-// Against the plain time dropout costs 1.10x, a bias with gradient 1.17x, ALiBi 1.06x.
+// What dropout, a bias and ALiBi cost beside it stands in docs/benchmarks.md.
 #include "base/parallel.h"
 #include "kernels/attention_levels.h"
 #include "kernels/attention_scratch.h"

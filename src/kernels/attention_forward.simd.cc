@@ -4,8 +4,8 @@
 // Share of the FMA peak of one Zen 3 core (AVX2, 103 GFLOP/s), useful flops, by the thread's CPU time beside
 // busy neighbours. One head, N = 512: full 0.84 (d = 64) and 0.89 (128), causal 0.78 and 0.82. Eight heads, N
 // = 1024: full 0.81 and 0.84, causal 0.78 and 0.80. N = 32 and 64, 512 heads of d = 64: 0.61 and 0.73.
-// window(256, 256) 0.78. What is missing at d = 64: beside 64 cycles of products, a vector of scores takes 12
-// for maximum, exponential and sums.
+// window(256, 256) 0.78. What is missing goes to maximum, exponential, sums and copies; it was not taken
+// apart further.
 #include "base/parallel.h"
 #include "kernels/attention_levels.h"
 #include "kernels/attention_scratch.h"

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "models/sentence_pairs.h"
+
 namespace fovea::models {
 namespace {
 
@@ -18,32 +20,11 @@ TransformerConfig tiny() {
           .dropout = 0};
 }
 
-// Sentences to be written backwards.
-data::Batch reversals(Rng& rng, int count) {
-  data::Batch batch;
-  for (int i = 0; i < count; ++i) {
-    const auto length = static_cast<int32_t>(2 + rng.below(5));
-    std::vector<int32_t> words;
-    for (int32_t j = 0; j < length; ++j)
-      words.push_back(static_cast<int32_t>(data::kSpecials + rng.below(16)));
-    batch.source.insert(batch.source.end(), words.begin(), words.end());
-    batch.source.push_back(data::kEnd);
-    batch.target_in.push_back(data::kBegin);
-    batch.target_in.insert(batch.target_in.end(), words.rbegin(), words.rend());
-    batch.target_out.insert(batch.target_out.end(), words.rbegin(), words.rend());
-    batch.target_out.push_back(data::kEnd);
-    batch.source_lengths.push_back(length + 1);
-    batch.target_lengths.push_back(length + 1);
-    batch.pairs.push_back(i);
-  }
-  return batch;
-}
-
 TEST(Transformer, LossBeginsNearChanceAndIsTheMeanOfItsSentences) {
   Rng rng(1);
   const Transformer model(tiny(), rng);
   nn::Context context;
-  const data::Batch batch = reversals(rng, 7);
+  const data::Batch batch = testing::reversals(rng, 7);
   const OutputLoss all = model.loss(batch, 0, context);
   EXPECT_NEAR(all.loss.value().item(), std::log(20.0), 1.0);
   EXPECT_NEAR(all.loss.value().item(), all.negative_log_likelihood / static_cast<double>(all.count), 1e-4);
@@ -81,7 +62,7 @@ TEST(Transformer, GradientsMatchFiniteDifferences) {
       config.activation = norm_first ? "gelu" : "relu";
       Rng rng(3);
       const Transformer model(config, rng);
-      const data::Batch batch = reversals(rng, 4);
+      const data::Batch batch = testing::reversals(rng, 4);
       nn::Context context;
       model.loss(batch, 0.1f, context).loss.backward();
       const auto loss_moved = [&](const Var& parameter, const Tensor& direction, float step) {
