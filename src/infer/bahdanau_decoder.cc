@@ -1,17 +1,17 @@
-#include "infer/bahdanau_decoder.h"
-
 #include <algorithm>
 
 #include "autograd/ops.h"
+#include "infer/recurrent_decoders.h"
 #include "infer/recurrent_parts.h"
 #include "kernels/recurrent.h"
 #include "kernels/rows.h"
 
 namespace fovea {
+namespace {
 
 using models::Sentences;
 
-struct BahdanauInference::Weights {
+struct Weights {
   explicit Weights(const models::Bahdanau& model)
       : config(model.config()),
         readout(model.readout_width()),
@@ -44,7 +44,7 @@ struct BahdanauInference::Weights {
   PackedLinear read_state;
 };
 
-class BahdanauInference::Decoder : public StepDecoder {
+class Decoder : public StepDecoder {
  public:
   Decoder(const Weights& weights, Tensor state, RowLooks looks)
       : weights_(weights), state_(std::move(state)), looks_(std::move(looks)) {}
@@ -113,30 +113,40 @@ class BahdanauInference::Decoder : public StepDecoder {
   int64_t step_ = 0;
 };
 
-BahdanauInference::BahdanauInference(const models::Bahdanau& model)
-    : weights_(std::make_unique<Weights>(model)) {}
-BahdanauInference::~BahdanauInference() = default;
+class Ready : public Inference {
+ public:
+  explicit Ready(const models::Bahdanau& model) : weights_(model) {}
 
-std::unique_ptr<StepDecoder> BahdanauInference::start(const Sentences& sources) const {
-  const NoGrad no_grad;
-  const Weights& w = *weights_;
-  const int64_t width = w.config.width;
-  const Tensor embedded({sources.total(), w.config.embedding});
-  kernels::gather_rows(w.source_embedding.data(), w.config.embedding, sources.ids, embedded.data());
-  const PackedRecurrent::Result read = w.encoder(embedded, sources.lengths);
-  const auto last = [&](int64_t direction) {
-    return read.h.narrow(0, direction, 1).reshape({sources.count(), width});
-  };
-  const Tensor state = w.bridge(last(1));
-  kernels::unary(kernels::Unary::tanh, state.data(), state.data(), state.count());
-  if (w.attention)
-    return std::make_unique<Decoder>(
-        w, state,
-        RowLooks(w.attention->keys(read.out, sources.lengths), w.from_context(read.out), sources.lengths));
-  const Tensor whole = concat(std::vector<Var>{Var(last(0)), Var(last(1))}, 1).value().contiguous();
-  return std::make_unique<Decoder>(w, state,
-                                   RowLooks(Tensor::zeros({sources.count(), width}), w.from_context(whole),
-                                            std::vector<int64_t>(sources.lengths.size(), 1)));
+  std::unique_ptr<StepDecoder> start(const Sentences& sources) const override {
+    const NoGrad no_grad;
+    const Weights& w = weights_;
+    const int64_t width = w.config.width;
+    const Tensor embedded({sources.total(), w.config.embedding});
+    kernels::gather_rows(w.source_embedding.data(), w.config.embedding, sources.ids, embedded.data());
+    const PackedRecurrent::Result read = w.encoder(embedded, sources.lengths);
+    const auto last = [&](int64_t direction) {
+      return read.h.narrow(0, direction, 1).reshape({sources.count(), width});
+    };
+    const Tensor state = w.bridge(last(1));
+    kernels::unary(kernels::Unary::tanh, state.data(), state.data(), state.count());
+    if (w.attention)
+      return std::make_unique<Decoder>(
+          w, state,
+          RowLooks(w.attention->keys(read.out, sources.lengths), w.from_context(read.out), sources.lengths));
+    const Tensor whole = concat(std::vector<Var>{Var(last(0)), Var(last(1))}, 1).value().contiguous();
+    return std::make_unique<Decoder>(w, state,
+                                     RowLooks(Tensor::zeros({sources.count(), width}), w.from_context(whole),
+                                              std::vector<int64_t>(sources.lengths.size(), 1)));
+  }
+
+ private:
+  Weights weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<Inference> bahdanau_inference(const models::Bahdanau& model) {
+  return std::make_unique<Ready>(model);
 }
 
 }  // namespace fovea

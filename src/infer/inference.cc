@@ -1,8 +1,7 @@
 #include "infer/inference.h"
 
 #include "base/error.h"
-#include "infer/bahdanau_decoder.h"
-#include "infer/luong_decoder.h"
+#include "infer/recurrent_decoders.h"
 #include "infer/transformer_decoder.h"
 
 namespace fovea {
@@ -12,9 +11,8 @@ std::unique_ptr<Inference> make_inference(const models::TranslationModel& model,
     return std::make_unique<TransformerInference>(*transformer, compute);
   require(compute == Compute::float32, "int8: the transformer alone has it; this model computes in float32");
   if (const auto* bahdanau = dynamic_cast<const models::Bahdanau*>(&model))
-    return std::make_unique<BahdanauInference>(*bahdanau);
-  if (const auto* luong = dynamic_cast<const models::Luong*>(&model))
-    return std::make_unique<LuongInference>(*luong);
+    return bahdanau_inference(*bahdanau);
+  if (const auto* luong = dynamic_cast<const models::Luong*>(&model)) return luong_inference(*luong);
   FOVEA_ASSERT(false && "a model without inference");
   return nullptr;
 }

@@ -1,15 +1,15 @@
-#include "infer/luong_decoder.h"
-
 #include "autograd/ops.h"
+#include "infer/recurrent_decoders.h"
 #include "infer/recurrent_parts.h"
 #include "kernels/recurrent.h"
 #include "kernels/rows.h"
 
 namespace fovea {
+namespace {
 
 using models::Sentences;
 
-struct LuongInference::Weights {
+struct Weights {
   explicit Weights(const models::Luong& model)
       : config(model.config()),
         source_embedding(model.source_embedding.value().clone()),
@@ -40,7 +40,7 @@ struct LuongInference::Weights {
   std::vector<Layer> layers;
 };
 
-class LuongInference::Decoder : public StepDecoder {
+class Decoder : public StepDecoder {
  public:
   // h, c: of each layer, [rows, H].
   Decoder(const Weights& weights, std::vector<Tensor> h, std::vector<Tensor> c, RowLooks looks)
@@ -125,29 +125,40 @@ class LuongInference::Decoder : public StepDecoder {
   int64_t step_ = 0;
 };
 
-LuongInference::LuongInference(const models::Luong& model) : weights_(std::make_unique<Weights>(model)) {}
-LuongInference::~LuongInference() = default;
+class Ready : public Inference {
+ public:
+  explicit Ready(const models::Luong& model) : weights_(model) {}
 
-std::unique_ptr<StepDecoder> LuongInference::start(const Sentences& sources) const {
-  const NoGrad no_grad;
-  const Weights& w = *weights_;
-  const Tensor embedded({sources.total(), w.config.embedding});
-  kernels::gather_rows(w.source_embedding.data(), w.config.embedding, sources.ids, embedded.data());
-  const PackedRecurrent::Result read = w.encoder(embedded, sources.lengths);
-  const int64_t directions = w.config.bidirectional ? 2 : 1;
-  // The states of a layer's two directions stand side by side.
-  const auto of_layers = [&](const Tensor& last) {
-    std::vector<Tensor> states;
-    for (int64_t l = 0; l < w.config.layers; ++l)
-      states.push_back(last.narrow(0, l * directions, directions)
-                           .transpose(0, 1)
-                           .clone()
-                           .reshape({sources.count(), w.config.width}));
-    return states;
-  };
-  return std::make_unique<Decoder>(
-      w, of_layers(read.h), of_layers(read.c),
-      RowLooks(w.attention.keys(read.out, sources.lengths), w.values(read.out), sources.lengths));
+  std::unique_ptr<StepDecoder> start(const Sentences& sources) const override {
+    const NoGrad no_grad;
+    const Weights& w = weights_;
+    const Tensor embedded({sources.total(), w.config.embedding});
+    kernels::gather_rows(w.source_embedding.data(), w.config.embedding, sources.ids, embedded.data());
+    const PackedRecurrent::Result read = w.encoder(embedded, sources.lengths);
+    const int64_t directions = w.config.bidirectional ? 2 : 1;
+    // The states of a layer's two directions stand side by side.
+    const auto of_layers = [&](const Tensor& last) {
+      std::vector<Tensor> states;
+      for (int64_t l = 0; l < w.config.layers; ++l)
+        states.push_back(last.narrow(0, l * directions, directions)
+                             .transpose(0, 1)
+                             .clone()
+                             .reshape({sources.count(), w.config.width}));
+      return states;
+    };
+    return std::make_unique<Decoder>(
+        w, of_layers(read.h), of_layers(read.c),
+        RowLooks(w.attention.keys(read.out, sources.lengths), w.values(read.out), sources.lengths));
+  }
+
+ private:
+  Weights weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<Inference> luong_inference(const models::Luong& model) {
+  return std::make_unique<Ready>(model);
 }
 
 }  // namespace fovea
