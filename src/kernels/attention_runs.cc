@@ -60,6 +60,16 @@ AttentionRun run_of(const Runs& runs, int64_t query) {
           .soft = runs.soft + query * runs.soft_row};
 }
 
+AttentionRun run_of(const Runs& runs, int64_t query, const float* keys, int64_t d, const float* values,
+                    int64_t dv) {
+  AttentionRun run = run_of(runs, query);
+  run.k = keys + runs.first[query] * d;
+  run.k_row = d;
+  run.v = values + runs.first[query] * dv;
+  run.v_row = run.dv = dv;
+  return run;
+}
+
 void attention_runs_forward(const AttentionRunsForward& call, Level level) {
   const AttentionRunsKernels& kernels = attention_runs_kernels(level);
   parallel_for(call.runs.query_begin[call.runs.sentences], 8, [&](int64_t begin, int64_t end) {

@@ -105,6 +105,9 @@ void attention_runs_backward(const AttentionRunsBackward& call, Level level = cu
 
 // The run of query i.
 AttentionRun run_of(const Runs& runs, int64_t query);
+// The same with its keys [all keys, d] and values [all keys, dv].
+AttentionRun run_of(const Runs& runs, int64_t query, const float* keys, int64_t d, const float* values,
+                    int64_t dv);
 
 // dv[j] = sum of weights[i][j] d_out[i] over all queries i: a product for each sentence. d_out: rows dv_width
 // apart.

@@ -84,13 +84,7 @@ struct PackedState {
 };
 
 AttentionRun run_at(const AttentiveGruForward& f, int64_t token) {
-  AttentionRun run = run_of(f.runs, token);
-  const int64_t width = 3 * f.hidden + f.extra, first = f.runs.first[token];
-  run.k = f.keys + first * f.score.d;
-  run.k_row = f.score.d;
-  run.v = f.values + first * width;
-  run.v_row = run.dv = width;
-  return run;
+  return run_of(f.runs, token, f.keys, f.score.d, f.values, 3 * f.hidden + f.extra);
 }
 
 struct Forward {

@@ -105,13 +105,7 @@ struct Products {
 };
 
 AttentionRun run_at(const AttentiveLook& look, int64_t hidden, int64_t token) {
-  AttentionRun run = run_of(look.runs, token);
-  const int64_t first = look.runs.first[token];
-  run.k = look.keys + first * look.score.d;
-  run.k_row = look.score.d;
-  run.v = look.values + first * hidden;
-  run.v_row = run.dv = hidden;
-  return run;
+  return run_of(look.runs, token, look.keys, look.score.d, look.values, hidden);
 }
 
 struct Forward {
