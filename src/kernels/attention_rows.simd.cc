@@ -12,7 +12,7 @@ using V = hn::Vec<Tag>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag()));
 static_assert(kLanes <= 16, "strips are padded to 16 columns");
 
-// 1 / x for x in [1, 1e37], within 3 ulp.
+// 1 / x for x in [1, 8e37], within 3 ulp.
 template <class D>
 HWY_INLINE V reciprocal(D d, V x) {
 #if HWY_ARCH_X86
@@ -24,13 +24,14 @@ HWY_INLINE V reciprocal(D d, V x) {
 #endif
 }
 
-// x = e^(2x) for |x| <= 30, beyond which it stays: within 2e-7, or without kExact within 2e-7 (1 + |x|).
+// x = e^(2x) for |x| <= kAdditiveLimit, beyond which it stays: within 2e-7, or without kExact within 2e-7 (1
+// + |x|).
 template <bool kExact, int kCount, class D>
 HWY_INLINE void exp_twice_each(D d, V (&x)[kCount]) {
   const hn::RebindToSigned<D> di;
   const V magic = hn::Set(d, 0x1.8p23f), high = hn::Set(d, 0x1.715476p+1f), low = hn::Set(d, 0x1.4ae0cp-25f);
   V biased[kCount], p[kCount];
-  for (int j = 0; j < kCount; ++j) x[j] = vmath::clamp(d, x[j], -30.0f, 30.0f);
+  for (int j = 0; j < kCount; ++j) x[j] = vmath::clamp(d, x[j], -kAdditiveLimit, kAdditiveLimit);
   for (int j = 0; j < kCount; ++j) biased[j] = hn::MulAdd(x[j], high, magic);
   for (int j = 0; j < kCount; ++j) p[j] = hn::Sub(biased[j], magic);
   for (int j = 0; j < kCount; ++j) p[j] = hn::MulSub(x[j], high, p[j]);
@@ -240,12 +241,18 @@ float additive_pack(const RowList<const float>& x, int64_t count, int64_t width,
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
+// 1 + e^(2q) e^(2k), from the exponentials. Past 2^60, where tanh is 1 to the last bit, it stays, so that the
+// product of two is finite. The order of operands lets NaN through.
+HWY_INLINE V one_plus_product(V q, V k) {
+  const Tag d;
+  return hn::Min(hn::Set(d, 0x1p60f), hn::MulAdd(q, k, hn::Set(d, 1.0f)));
+}
+
 // Scores of kRows queries against one key, lanes along the hidden width.
 template <int kRows>
 HWY_INLINE void additive_scores_exponential(const AdditivePair& pair, int64_t row, float vector_sum,
                                             float* scores, int64_t columns) {
   const Tag d;
-  const V one = hn::Set(d, 1.0f);
   const float* q = pair.q + row * pair.stride;
   const int64_t padded = pair.stride - 16;
   for (int64_t n = 0; n < pair.keys; ++n) {
@@ -257,8 +264,8 @@ HWY_INLINE void additive_scores_exponential(const AdditivePair& pair, int64_t ro
       const V a0 = hn::LoadU(d, pair.vector + c), a1 = hn::LoadU(d, pair.vector + c + kLanes);
       for (int r = 0; r < kRows; ++r) {
         // a0 / d0 + a1 / d1 with one division
-        const V d0 = hn::MulAdd(hn::LoadU(d, q + r * pair.stride + c), k0, one);
-        const V d1 = hn::MulAdd(hn::LoadU(d, q + r * pair.stride + c + kLanes), k1, one);
+        const V d0 = one_plus_product(hn::LoadU(d, q + r * pair.stride + c), k0);
+        const V d1 = one_plus_product(hn::LoadU(d, q + r * pair.stride + c + kLanes), k1);
         const V top = hn::MulAdd(a0, d1, hn::Mul(a1, d0));
         sum[r] = hn::Add(sum[r], hn::Div(top, hn::Mul(d0, d1)));
       }
@@ -301,7 +308,6 @@ HWY_INLINE void additive_backward_exponential(const AdditivePair& pair, int64_t 
                                               const float* g, int64_t columns, float* dq, float* dk,
                                               V& vector_sum) {
   const Tag d;
-  const V one = hn::Set(d, 1.0f);
   const V scale = hn::Mul(hn::Set(d, 4.0f), hn::LoadU(d, pair.vector + c));
   V q[kRows], sum[kRows];
   for (int r = 0; r < kRows; ++r) {
@@ -314,7 +320,7 @@ HWY_INLINE void additive_backward_exponential(const AdditivePair& pair, int64_t 
     const V k = hn::LoadU(d, pair.k + n * pair.stride + c);
     V gr[kRows], inside[kRows];
     for (int r = 0; r < kRows; ++r) {
-      const V inverse = reciprocal(d, hn::MulAdd(q[r], k, one));
+      const V inverse = reciprocal(d, one_plus_product(q[r], k));
       gr[r] = hn::Mul(hn::Set(d, g[r * columns + n]), inverse);
       inside[r] = hn::NegMulAdd(gr[r], inverse, gr[r]);
       sum[r] = hn::Add(sum[r], inside[r]);

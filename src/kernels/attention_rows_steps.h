@@ -91,8 +91,8 @@ struct AdditiveFewGradients {
 constexpr int64_t additive_stride(int64_t width) {
   return (width + 31) / 32 * 32 + 16;
 }
-// With |q| and |k| up to here the product of two 1 + e^(2q) e^(2k) is finite.
-inline constexpr float kAdditiveLimit = 10;
+// With |x| up to here e^(2x) and e^(-2x) are normal numbers.
+inline constexpr float kAdditiveLimit = 43;
 
 // Score strips are [rows, columns], columns a multiple of 16; what a row does not see, and the columns past
 // the last key, hold -inf.

@@ -384,7 +384,7 @@ TEST(AttentionRows, BiasBroadcastsAndItsGradientSums) {
 }
 
 TEST(AttentionRows, LargeAdditiveInputsAgreeWithTheReference) {
-  for (float size : {3.0f, 8.0f, 40.0f})
+  for (float size : {3.0f, 8.0f, 12.0f, 40.0f})
     for (PlanKind plan : kPlans)
       expect_levels_agree({.score = ScoreFamily::additive, .plan_kind = plan, .size = size});
 }
