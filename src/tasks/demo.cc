@@ -36,7 +36,8 @@ std::vector<Plan> plans() {
             {"hidden", 256},
             {"encoder_layers", 2},
             {"decoder_layers", 2},
-            {"dropout", 0.1}}},
+            {"norm_first", true},
+            {"dropout", 0.0}}},
           {"bahdanau", "recurrent, with attention", 3e-3, recurrent},
           {"rnn", "recurrent, without attention", 3e-3, recurrent}};
 }

@@ -16,8 +16,8 @@ inline constexpr int64_t kAnySteps = int64_t{1} << 40;
 // One finished step.
 struct StepReport {
   int64_t step = 0, steps = 0;  // counted from 1; steps: where the run ends, or kAnySteps
-  double loss = 0;
-  double gradient_norm = 0;  // before clipping
+  double loss = 0;              // mean since the last line of train.jsonl: one batch says little
+  double gradient_norm = 0;     // before clipping
   double learning_rate = 0;
   double items_per_second = 0;
   double seconds_left = 0;  // at the pace so far

@@ -160,6 +160,8 @@ class Trainer::Run {
   void report(Clock::time_point step_started, StepReport report, double items) {
     window_items_ += items;
     window_seconds_ += seconds_since(step_started);
+    t_.state_.window_loss += report.loss;
+    report.loss = t_.state_.window_loss / static_cast<double>(++t_.state_.window_steps);
     report.step = t_.state_.step;
     report.steps = t_.options_.steps;
     report.items_per_second = window_items_ / std::max(window_seconds_, 1e-9);
@@ -177,7 +179,8 @@ class Trainer::Run {
                    {"learning_rate", report.learning_rate},
                    {"items_per_second", report.items_per_second},
                    {"seconds", t_.state_.seconds}});
-      window_items_ = window_seconds_ = 0;
+      window_items_ = window_seconds_ = t_.state_.window_loss = 0;
+      t_.state_.window_steps = 0;
     }
     observer_.on_step(report);
   }

@@ -112,11 +112,15 @@ class Trainer {
     double seconds = 0;
     int64_t steps_wanted = 0;
     bool stopped_early = false;
+    double window_loss = 0;
+    int64_t window_steps = 0;
     static constexpr auto fields() {
       return std::tuple{Field{"step", &State::step, "updates done"},
                         Field{"seconds", &State::seconds, "time spent on them"},
                         Field{"steps_wanted", &State::steps_wanted, "where the run was to end"},
-                        Field{"stopped_early", &State::stopped_early, "validation stopped getting better"}};
+                        Field{"stopped_early", &State::stopped_early, "validation stopped getting better"},
+                        Field{"window_loss", &State::window_loss, "sum of losses not yet in the log"},
+                        Field{"window_steps", &State::window_steps, "their number"}};
     }
   };
 

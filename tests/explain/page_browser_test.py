@@ -1,4 +1,4 @@
-"""page_browser_test.py PROGRAM MAKER CHROMIUM: opens pages of `fovea explain` as a person would.
+"""page_browser_test.py PROGRAM MAKER CHROMIUM: opens pages of `fovea explain` and `fovea demo` as a person would.
 
 MAKER DIR leaves a small model in DIR. With FOVEA_SHOTS=DIR, pictures of the page are left there to be looked at.
 """
@@ -20,19 +20,12 @@ HOSTILE = ("</script><script>window.hacked=1</script><img src=x onerror=window.h
            "<b>bold</b> ${window.hacked=1} `x` </title><script>window.hacked=1</script>")
 
 
-class PageTest(unittest.TestCase):
+class BrowserTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="fovea-page-")
         cls.path = pathlib.Path(cls.folder.name)
-        subprocess.run([MAKER, cls.path], check=True)
-        cls.pages = {}
-        for name, (model, (source, target)) in {"english": ("model", ENGLISH), "chinese": ("model", CHINESE),
-                                                "hostile": ("model", HOSTILE), "rnn": ("rnn", CHINESE)}.items():
-            for ending in ("html", "json"):
-                subprocess.run([PROGRAM, "explain", cls.path / model, source, "--target", target,
-                                "--out", cls.path / f"{name}.{ending}"], check=True, stdout=subprocess.DEVNULL)
-            cls.pages[name] = (cls.path / f"{name}.html").as_uri()
+        cls.make_pages()
         cls.browser = Browser(CHROMIUM)
 
     @classmethod
@@ -47,6 +40,26 @@ class PageTest(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(self.browser.complaints(), [])
 
+    def address(self):
+        return self.browser.evaluate("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+
+    def shot(self, name):
+        if "FOVEA_SHOTS" in os.environ:
+            pathlib.Path(os.environ["FOVEA_SHOTS"], name + ".png").write_bytes(self.browser.screenshot())
+
+
+class ExplainTest(BrowserTest):
+    @classmethod
+    def make_pages(cls):
+        subprocess.run([MAKER, cls.path], check=True)
+        cls.pages = {}
+        for name, (model, (source, target)) in {"english": ("model", ENGLISH), "chinese": ("model", CHINESE),
+                                                "hostile": ("model", HOSTILE), "rnn": ("rnn", CHINESE)}.items():
+            for ending in ("html", "json"):
+                subprocess.run([PROGRAM, "explain", cls.path / model, source, "--target", target,
+                                "--out", cls.path / f"{name}.{ending}"], check=True, stdout=subprocess.DEVNULL)
+            cls.pages[name] = (cls.path / f"{name}.html").as_uri()
+
     def open(self, name, fragment=""):
         self.browser.open(self.pages[name] + fragment)
         self.browser.wait("document.querySelector('#plot') !== null")
@@ -54,13 +67,6 @@ class PageTest(unittest.TestCase):
     def shades(self):
         return self.browser.evaluate(
             "[...document.querySelectorAll('.cell')].map(c => c.dataset.at + ' ' + c.getAttribute('fill-opacity')).join()")
-
-    def address(self):
-        return self.browser.evaluate("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
-
-    def shot(self, name):
-        if "FOVEA_SHOTS" in os.environ:
-            pathlib.Path(os.environ["FOVEA_SHOTS"], name + ".png").write_bytes(self.browser.screenshot())
 
     def weights(self, name, kind, layer, head):
         data = json.loads((self.path / f"{name}.json").read_text())
@@ -221,6 +227,56 @@ class PageTest(unittest.TestCase):
         self.browser.scheme("dark")
         self.assertLess(self.browser.evaluate(luminance), 60)
         self.shot("lines-dark")
+
+
+class DemoTest(BrowserTest):
+    """The pages that `fovea demo` leaves: after two steps they show nonsense, but all of it."""
+
+    @classmethod
+    def make_pages(cls):
+        subprocess.run([PROGRAM, "demo", "--steps", "2", "--threads", "1", "--out", cls.path], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def sources(self):
+        return (self.path / "data/test.zh").read_text().splitlines()[:5]
+
+    def test_the_report_shows_its_pictures_and_fits_the_window(self):
+        for width in (360, 1200):
+            self.browser.resize(width, 900)
+            self.browser.open((self.path / "index.html").as_uri())
+            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+            self.shot(f"demo-{width}")
+        pictures = self.browser.evaluate(
+            "[...document.images].map(i => i.complete && i.naturalWidth > 100 && i.alt.length > 0)")
+        self.assertEqual(pictures, [True] * 3)
+        text = self.browser.evaluate("document.body.textContent")
+        for part in ("Transformer", "without attention", *self.sources()):
+            self.assertIn(part, text)
+        for request in self.browser.requests():
+            self.assertRegex(request, "^(file:|data:)")
+
+    def test_the_report_leads_to_the_page_of_all_heads(self):
+        self.browser.open((self.path / "index.html").as_uri())
+        self.browser.click("a[href='attention.html']")
+        self.browser.wait("location.href.endsWith('attention.html') && document.querySelector('#plot') !== null")
+
+    def test_every_sentence_of_both_models_can_be_chosen(self):
+        self.browser.open((self.path / "attention.html").as_uri())
+        self.browser.wait("document.querySelector('#plot') !== null")
+        sources = self.sources() * 2
+        self.assertEqual(self.browser.evaluate("document.querySelector('[name=sentence]').length"), len(sources))
+        for number in (1, 4, 7, 9, 0):
+            self.browser.evaluate(f"(s => {{ s.value = '{number}'; s.dispatchEvent(new Event('change')); }})"
+                                  "(document.querySelector('[name=sentence]'))")
+            self.assertEqual(self.browser.evaluate("document.querySelector('#source').textContent"), sources[number])
+            self.assertEqual(self.address()["sentence"], str(number))
+            # The Transformer's sentences come first; a recurrent model has one map.
+            self.assertEqual(self.browser.evaluate("document.querySelector('#chooser').hidden"), number >= 5)
+        self.browser.open((self.path / "attention.html").as_uri() + "#sentence=6")
+        self.browser.wait("document.querySelector('#plot') !== null")
+        self.assertEqual(self.browser.evaluate("document.querySelector('[name=sentence]').value"), "6")
+        self.assertEqual(self.browser.evaluate("document.querySelector('#source').textContent"), sources[6])
+        self.shot("demo-attention")
 
 
 if __name__ == "__main__":
