@@ -233,6 +233,7 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
     require(position.is_string(), "checkpoint: the place in the data is damaged");
     stream.seek(data::BatchPosition::parse(position.get<std::string>()));
   };
+  job.save_more = [&](const std::filesystem::path& folder) { save_translation_config(folder, parts); };
   if (validator) job.validate = [&] { return validator->run(); };
   job.higher_is_better = true;
   job.should_stop = should_stop;

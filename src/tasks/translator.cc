@@ -19,14 +19,24 @@ struct FolderConfig {
   std::string compute = "float32";
 };
 
+// A training folder becomes a model folder at the end; its checkpoints are model folders before.
+std::string unfinished_hint(const std::filesystem::path& folder) {
+  for (const char* name : {"best", "last"}) {
+    const std::filesystem::path checkpoint = folder / "checkpoints" / name;
+    if (std::filesystem::exists(checkpoint / "config.json"))
+      return "; its training has not finished: use " + checkpoint.string() + " so far";
+  }
+  return std::filesystem::exists(folder / "checkpoints")
+             ? "; its training has not finished: run `fovea train` again"
+             : "";
+}
+
 FolderConfig read_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   require(std::filesystem::is_directory(folder), "model folder ", in_quotes(folder.string()),
           " does not exist");
   require(std::filesystem::exists(path), folder.string(), " is no model folder: it has no config.json",
-          std::filesystem::exists(folder / "checkpoints")
-              ? "; its training has not finished: run `fovea train` again"
-              : "");
+          unfinished_hint(folder));
   const Json json = load_json(path);
   const std::string where = path.string();
   require(json.is_object() && json.contains("task") && json.contains("model") && json.contains("settings") &&
@@ -71,18 +81,21 @@ TranslationParts load_translation(const std::filesystem::path& folder, const std
   return parts;
 }
 
+void save_translation_config(const std::filesystem::path& folder, const TranslationParts& parts) {
+  data::save_tokenizers(folder, parts.tokenizers);
+  Json config{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}};
+  if (parts.compute == Compute::int8) config["compute"] = "int8";
+  save_json(folder / "config.json", config);
+}
+
 void save_translation(const std::filesystem::path& folder, const TranslationParts& parts) {
   make_directories(folder);
-  data::save_tokenizers(folder, parts.tokenizers);
   const std::filesystem::path weights = folder / "model.safetensors";
-  Json config{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}};
-  if (parts.compute == Compute::int8) {
+  if (parts.compute == Compute::int8)
     save_int8_weights(*parts.network, weights, {{"format", "fovea"}});
-    config["compute"] = "int8";
-  } else {
+  else
     save_safetensors(weights, nn::weights_of(*parts.network), {{"format", "fovea"}});
-  }
-  save_json(folder / "config.json", config);
+  save_translation_config(folder, parts);
 }
 
 Translator::Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers,

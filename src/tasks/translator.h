@@ -58,6 +58,8 @@ TranslationParts load_translation(const std::filesystem::path& folder, const std
 // Writes config.json, model.safetensors (of integers when parts.compute is int8) and the tokenizer, each
 // atomically.
 void save_translation(const std::filesystem::path& folder, const TranslationParts& parts);
+// All but the weights.
+void save_translation_config(const std::filesystem::path& folder, const TranslationParts& parts);
 
 class Translator {
  public:

@@ -297,7 +297,7 @@ def main():
         cases.append({"model": model, "settings": settings})
 
     sizes = {"embedding": EMBEDDING, "width": WIDTH, "dropout": 0.0}
-    for index, score in enumerate(["additive", "dot", "scaled_dot", "cosine(0.5)", "bilinear", "concat"]):
+    for index, score in enumerate(["additive", "dot", "scaled_dot", "cosine(0.5)", "bilinear", "concat", "location"]):
         settings = {**sizes, "score": score, "output": "linear" if index % 2 else "maxout"}
         settings["tie"] = ["none", "output", "all"][index % 3]
         add("bahdanau", settings, Bahdanau(settings, True))

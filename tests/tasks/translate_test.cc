@@ -87,6 +87,14 @@ TEST_F(TranslateTest, AnInterruptedRunEndsWithTheSameBytesAsOneThatWasNot) {
   int left = 23;
   EXPECT_EQ(train([&] { return --left == 0; }).outcome, train::Outcome::interrupted);
   EXPECT_FALSE(fs::exists(files_.out / "config.json")) << "an unfinished run is no model folder yet";
+  try {
+    load_translation(files_.out);
+    ADD_FAILURE() << "loaded a model that is not there";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("checkpoints/last so far"));
+  }
+  const TranslationParts so_far = load_translation(files_.out / "checkpoints/last");
+  EXPECT_EQ(Translator(*so_far.network, so_far.tokenizers).translate({{"red two"}}, {.beam = 1}).size(), 1u);
   EXPECT_EQ(train().outcome, train::Outcome::finished);
   EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
   EXPECT_EQ(train().outcome, train::Outcome::already_finished);
