@@ -417,8 +417,12 @@ HWY_INLINE void additive_few_keys(const AdditiveFew& few, int64_t r, int64_t n, 
 
 template <bool kKeep>
 HWY_INLINE void additive_few_rows(const AdditiveFew& few, float* kept, float* scores, int64_t columns) {
-  float vector_sum = 0;
-  for (int64_t c = 0; c < few.width; ++c) vector_sum += few.vector[c];
+  const Tag d;
+  V total = hn::Zero(d);
+  int64_t c = 0;
+  for (; c + kLanes <= few.width; c += kLanes) total = hn::Add(total, hn::LoadU(d, few.vector + c));
+  if (c < few.width) total = hn::Add(total, load_first(d, few.vector + c, few.width - c));
+  const float vector_sum = hn::GetLane(hn::SumOfLanes(d, total));
   for (int64_t r = 0; r < few.rows; ++r) {
     int64_t n = 0;
     for (; n + 4 <= few.keys; n += 4)
