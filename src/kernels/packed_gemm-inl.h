@@ -42,6 +42,8 @@ struct Tile {
   int64_t start_stride;
   float* c;
   int64_t ldc;
+  const char* ahead;   // what memory is asked for at row p of B: ahead + p * ahead_step
+  int64_t ahead_step;  // bytes
 };
 
 template <int kRows, int kPanels>
@@ -57,12 +59,17 @@ HWY_INLINE void run_tile(const Tile& t) {
   const float* HWY_RESTRICT b = t.b;
   const float* HWY_RESTRICT a = t.a;
   const int64_t lda = t.lda;
+  const char* ahead = t.ahead;
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) __builtin_prefetch(t.c + i * t.ldc, 1, 3);
 #pragma GCC unroll 4
   for (int64_t p = 0; p < t.depth; ++p) {
     Vector right[kWide];
 #pragma GCC unroll 16
     for (int j = 0; j < kWide; ++j)
       right[j] = hn::LoadU(d, b + j / kVectors * t.panel_stride + j % kVectors * kLanes);
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += t.ahead_step;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       const Vector left = hn::Set(d, a[i * lda + p]);
@@ -143,6 +150,13 @@ HWY_INLINE int64_t smaller(int64_t x, int64_t y) {
   return x < y ? x : y;
 }
 
+// The piece of B that is used after the one of rows [p, p + kDepth) and columns before `end`. It is asked for
+// while that one is used, each group of rows for its share: else the first group alone would wait for memory.
+HWY_INLINE const float* next_piece(const PackedProduct& g, int64_t p, int64_t end) {
+  if (end < g.column_end) return g.packed + end * g.k + p * kColumns;
+  return g.packed + g.column_begin * g.k + (p + kDepth < g.k ? p + kDepth : p) * kColumns;
+}
+
 // Rows [p, p + kDepth) of B, for all rows of A and the columns of g. a: [m, kDepth], the columns p... of A.
 HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a, int64_t lda) {
   HWY_ALIGN static const float zeros[4 * kColumns] = {};
@@ -151,6 +165,8 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
   const int64_t group_rows = g.m / groups, longer = g.m % groups;
   const int64_t together = g.m == 1 ? 4 : g.m == 2 ? 2 : 1;
   const int64_t panel_stride = kColumns * g.k;
+  constexpr int64_t kRowBytes = kColumns * static_cast<int64_t>(sizeof(float));
+  const int64_t share = (kRowBytes + groups - 1) / groups;
   for (int64_t j = g.column_begin; j < g.column_end;) {
     const int64_t wide = g.column_end - j >= together * kColumns ? together : 1;
     const int64_t columns = smaller(wide * kColumns, g.column_end - j);
@@ -162,7 +178,9 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
            .start = g.bias != nullptr ? g.bias + j : zeros,
            .start_stride = 0,
            .c = g.c + j,
-           .ldc = g.ldc};
+           .ldc = g.ldc,
+           .ahead = reinterpret_cast<const char*>(next_piece(g, p, j + columns)),
+           .ahead_step = share};
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t rows = group_rows + (group < longer ? 1 : 0);
       if (p > 0 || g.accumulate) {
@@ -180,6 +198,7 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
       }
       t.a += rows * lda;
       t.c += rows * g.ldc;
+      t.ahead += t.depth * share;
     }
     j += columns;
   }
