@@ -65,18 +65,18 @@ void PackedLinear::multiply_int8(int64_t rows, const float* x, float* y) const {
   const int64_t work = std::max<int64_t>(1, rows * in_ * kernels.panel_columns);
   const int64_t panels = std::max<int64_t>(1, (int64_t{1} << 18) / work);
   parallel_for(out_, panels * kernels.panel_columns, [&](int64_t begin, int64_t end) {
-    kernels.multiply({.m = rows,
-                      .n = out_,
-                      .k = in_,
-                      .column_begin = begin,
-                      .column_end = end,
-                      .a = quantised,
-                      .a_scales = scales.data(),
-                      .packed = reinterpret_cast<const int8_t*>(packed_.data()),
-                      .scales = scales_.data(),
-                      .bias = bias_.defined() ? bias_.data() : nullptr,
-                      .c = y,
-                      .ldc = out_});
+    kernels::int8_multiply({.m = rows,
+                            .n = out_,
+                            .k = in_,
+                            .column_begin = begin,
+                            .column_end = end,
+                            .a = quantised,
+                            .a_scales = scales.data(),
+                            .packed = reinterpret_cast<const int8_t*>(packed_.data()),
+                            .scales = scales_.data(),
+                            .bias = bias_.defined() ? bias_.data() : nullptr,
+                            .c = y,
+                            .ldc = out_});
   });
 }
 

@@ -48,9 +48,18 @@ struct Int8Kernels {
   // NaN.
   void (*quantize_rows)(int64_t rows, int64_t k, const float* x, int16_t* q, float* scales);
   void (*multiply)(const Int8Product&);
+  void (*multiply_dot)(
+      const Int8Product&);  // the same on CPUs with has_dot_products(); null: none is written
 };
 
 const Int8Kernels& int8_kernels(Level level = current_level());
+
+// Whether the CPU sums the products of pairs of int16 in one instruction of this level: VNNI, with AVX-512 or
+// without.
+bool has_dot_products(Level level);
+
+// The fastest product this CPU has at the level, on the calling thread.
+void int8_multiply(const Int8Product& product, Level level = current_level());
 
 int64_t packed_int8_size(int64_t n, int64_t k, Level level = current_level());
 

@@ -44,7 +44,10 @@ void multiply(const Int8Product& g) {
 }  // namespace
 
 extern const Int8Kernels int8_table;
-const Int8Kernels int8_table{
-    .panel_columns = 1, .pack = pack, .quantize_rows = quantize_rows, .multiply = multiply};
+const Int8Kernels int8_table{.panel_columns = 1,
+                             .pack = pack,
+                             .quantize_rows = quantize_rows,
+                             .multiply = multiply,
+                             .multiply_dot = nullptr};
 
 }  // namespace fovea::kernels::scalar

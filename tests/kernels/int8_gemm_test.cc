@@ -11,6 +11,13 @@
 namespace fovea::kernels {
 namespace {
 
+// The level's product, and the one of CPUs that sum pairs in one instruction where this is one.
+std::vector<void (*)(const Int8Product&)> products(Level level) {
+  const Int8Kernels& kernels = int8_kernels(level);
+  if (kernels.multiply_dot == nullptr || !has_dot_products(level)) return {kernels.multiply};
+  return {kernels.multiply, kernels.multiply_dot};
+}
+
 TEST(Int8Gemm, EveryLevelSumsTheExactIntegers) {
   Rng rng(1);
   for (const Level level : available_levels()) {
@@ -30,29 +37,31 @@ TEST(Int8Gemm, EveryLevelSumsTheExactIntegers) {
           // A power of two scales without rounding; the float of a sum rounds as the hardware does.
           const std::vector<float> a_scales(static_cast<size_t>(m), 0.5f),
               scales(static_cast<size_t>(n), 0.25f);
-          testing::Guarded c(m * n);
-          const int64_t half = n / 2 / kernels.panel_columns * kernels.panel_columns;
-          for (const auto& [begin, end] : {std::pair{int64_t{0}, half}, std::pair{half, n}})
-            kernels.multiply({.m = m,
-                              .n = n,
-                              .k = k,
-                              .column_begin = begin,
-                              .column_end = end,
-                              .a = a.data(),
-                              .a_scales = a_scales.data(),
-                              .packed = packed.data(),
-                              .scales = scales.data(),
-                              .c = c.data(),
-                              .ldc = n});
-          for (int64_t i = 0; i < m; ++i)
-            for (int64_t j = 0; j < n; ++j) {
-              int64_t sum = 0;
-              for (int64_t p = 0; p < k; ++p)
-                sum += int64_t{a[static_cast<size_t>(i * int8_depth(k) + p)]} *
-                       w[static_cast<size_t>(j * k + p)];
-              ASSERT_EQ(c[i * n + j], 0.125f * static_cast<float>(sum)) << m << " " << n << " " << k;
-            }
-          ASSERT_TRUE(c.guards_intact());
+          for (const auto multiply : products(level)) {
+            testing::Guarded c(m * n);
+            const int64_t half = n / 2 / kernels.panel_columns * kernels.panel_columns;
+            for (const auto& [begin, end] : {std::pair{int64_t{0}, half}, std::pair{half, n}})
+              multiply({.m = m,
+                        .n = n,
+                        .k = k,
+                        .column_begin = begin,
+                        .column_end = end,
+                        .a = a.data(),
+                        .a_scales = a_scales.data(),
+                        .packed = packed.data(),
+                        .scales = scales.data(),
+                        .c = c.data(),
+                        .ldc = n});
+            for (int64_t i = 0; i < m; ++i)
+              for (int64_t j = 0; j < n; ++j) {
+                int64_t sum = 0;
+                for (int64_t p = 0; p < k; ++p)
+                  sum += int64_t{a[static_cast<size_t>(i * int8_depth(k) + p)]} *
+                         w[static_cast<size_t>(j * k + p)];
+                ASSERT_EQ(c[i * n + j], 0.125f * static_cast<float>(sum)) << m << " " << n << " " << k;
+              }
+            ASSERT_TRUE(c.guards_intact());
+          }
         }
       }
     }
@@ -72,18 +81,21 @@ TEST(Int8Gemm, TheLargestSumsDoNotOverflow) {
       const std::vector<int16_t> a(static_cast<size_t>(k), static_cast<int16_t>(-limit));
       const float one = 1;
       float c = 0;
-      kernels.multiply({.m = 1,
-                        .n = 1,
-                        .k = k,
-                        .column_begin = 0,
-                        .column_end = 1,
-                        .a = a.data(),
-                        .a_scales = &one,
-                        .packed = packed.data(),
-                        .scales = &one,
-                        .c = &c,
-                        .ldc = 1});
-      EXPECT_EQ(c, static_cast<float>(int64_t{limit} * 127 * k));
+      for (const auto multiply : products(level)) {
+        c = 0;
+        multiply({.m = 1,
+                  .n = 1,
+                  .k = k,
+                  .column_begin = 0,
+                  .column_end = 1,
+                  .a = a.data(),
+                  .a_scales = &one,
+                  .packed = packed.data(),
+                  .scales = &one,
+                  .c = &c,
+                  .ldc = 1});
+        EXPECT_EQ(c, static_cast<float>(int64_t{limit} * 127 * k));
+      }
     }
   }
 }
