@@ -21,7 +21,7 @@ void attention_step(const AttentionStep& step, const AttentionStepKernels& kerne
       std::max<int64_t>(1, 2 * total * step.heads * step.d / std::max<int64_t>(1, step.rows));
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / work);
   parallel_for(step.rows, grain, [&](int64_t begin, int64_t end) {
-    kernels.rows(step, begin, end, attention_scratch(longest + 64));
+    kernels.rows(step, begin, end, attention_scratch(longest + kStepScratch));
   });
 }
 

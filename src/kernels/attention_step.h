@@ -31,8 +31,10 @@ struct AttentionStep {
   int64_t weights_row = 0;
 };
 
+inline constexpr int64_t kStepScratch = 16;
+
 struct AttentionStepKernels {
-  // Rows [begin, end) on the calling thread; `scratch` has room for the largest count.
+  // Rows [begin, end) on the calling thread; `scratch` has room for the largest count and kStepScratch more.
   void (*rows)(const AttentionStep& step, int64_t begin, int64_t end, float* scratch);
 };
 const AttentionStepKernels& attention_step_kernels(Level level = current_level());

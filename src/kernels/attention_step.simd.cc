@@ -13,39 +13,30 @@ constexpr int64_t kLanes = static_cast<int64_t>(HWY_LANES(float));
 // Vectors of one head that the weighted sum keeps in registers.
 constexpr int64_t kHeld = 8;
 
-HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
-  V sum0 = hn::Zero(tag), sum1 = sum0;
-  int64_t c = 0;
-  for (; c + 2 * kLanes <= count; c += 2 * kLanes) {
-    sum0 = hn::MulAdd(hn::LoadU(tag, a + c), hn::LoadU(tag, b + c), sum0);
-    sum1 = hn::MulAdd(hn::LoadU(tag, a + c + kLanes), hn::LoadU(tag, b + c + kLanes), sum1);
+// Keys whose scores are made together: their sums of lanes then cost one row of shuffles instead of four.
+constexpr int64_t kTogether = 4;
+
+// The sum of the blocks of four lanes.
+template <class T>
+HWY_INLINE auto sum_of_blocks(T, hn::Vec<T> v) {
+  if constexpr (hn::MaxLanes(T()) <= 4) {
+    return v;
+  } else {
+    const hn::Half<T> half;
+    return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   }
-  for (; c + kLanes <= count; c += kLanes)
-    sum0 = hn::MulAdd(hn::LoadU(tag, a + c), hn::LoadU(tag, b + c), sum0);
-  if (c < count)
-    sum1 = hn::MulAdd(load_first(tag, a + c, count - c), load_first(tag, b + c, count - c), sum1);
-  return hn::GetLane(hn::SumOfLanes(tag, hn::Add(sum0, sum1)));
 }
 
-// scores -> weights, in place.
-HWY_INLINE void softmax(float* scores, int64_t count) {
-  float largest = scores[0];
-  for (int64_t j = 1; j < count; ++j) largest = HWY_MAX(largest, scores[j]);
-  const V top = hn::Set(tag, largest);
-  V sums = hn::Zero(tag);
-  int64_t j = 0;
-  for (; j + kLanes <= count; j += kLanes) {
-    const V e = vmath::exp_nonpositive(tag, hn::Sub(hn::LoadU(tag, scores + j), top));
-    hn::StoreU(e, tag, scores + j);
-    sums = hn::Add(sums, e);
-  }
-  if (j < count) {
-    const V e = vmath::exp_nonpositive(tag, hn::Sub(load_first(tag, scores + j, count - j), top));
-    store_first(e, tag, scores + j, count - j);
-    sums = hn::Add(sums, load_first(tag, scores + j, count - j));
-  }
-  const float inverse = 1 / hn::GetLane(hn::SumOfLanes(tag, sums));
-  for (int64_t i = 0; i < count; ++i) scores[i] *= inverse;
+// The sums of the lanes of a, b, c and e.
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> sums_of_lanes(V a, V b, V c, V e) {
+  const hn::RepartitionToWide<D> wide;
+  const V ab = hn::Add(hn::InterleaveLower(tag, a, b), hn::InterleaveUpper(tag, a, b));
+  const V ce = hn::Add(hn::InterleaveLower(tag, c, e), hn::InterleaveUpper(tag, c, e));
+  const auto pairs = hn::BitCast(wide, ab), others = hn::BitCast(wide, ce);
+  // Every block of four lanes holds a share of the four sums.
+  const V shares = hn::Add(hn::BitCast(tag, hn::InterleaveLower(wide, pairs, others)),
+                           hn::BitCast(tag, hn::InterleaveUpper(wide, pairs, others)));
+  return sum_of_blocks(tag, shares);
 }
 
 // Where the keys of one row stand, for one head.
@@ -55,19 +46,68 @@ struct Keys {
   int64_t at(int64_t j) const { return (index != nullptr ? index[first + j] : first + j) * row + head; }
 };
 
-// out[0 .. kVectors * kLanes) = sum_j weights[j] * v[key j]
+// scores[0 .. kTogether) = scale * q . the keys j ... j + kTogether - 1, the last one repeated past `count`.
+HWY_INLINE void score(const float* q, const float* k, const Keys& keys, int64_t j, int64_t count, int64_t d,
+                      float scale, float* scores) {
+  const float* key[kTogether];
+  for (int64_t i = 0; i < kTogether; ++i) key[i] = k + keys.at(HWY_MIN(j + i, count - 1));
+  V sums[kTogether];
+  for (int64_t i = 0; i < kTogether; ++i) sums[i] = hn::Zero(tag);
+  int64_t c = 0;
+  for (; c + kLanes <= d; c += kLanes) {
+    const V query = hn::LoadU(tag, q + c);
+    for (int64_t i = 0; i < kTogether; ++i) sums[i] = hn::MulAdd(query, hn::LoadU(tag, key[i] + c), sums[i]);
+  }
+  if (c < d) {
+    const V query = load_first(tag, q + c, d - c);
+    for (int64_t i = 0; i < kTogether; ++i)
+      sums[i] = hn::MulAdd(query, load_first(tag, key[i] + c, d - c), sums[i]);
+  }
+  const hn::FixedTag<float, kTogether> four;
+  hn::StoreU(hn::Mul(sums_of_lanes(sums[0], sums[1], sums[2], sums[3]), hn::Set(four, scale)), four, scores);
+}
+
+// scores -> weights, in place; lanes past `count` become 0, up to a whole vector.
+HWY_INLINE void softmax(float* scores, int64_t count) {
+  const int64_t whole = (count + kLanes - 1) / kLanes * kLanes;
+  for (int64_t j = count; j < whole; ++j) scores[j] = -__builtin_inff();
+  V largest = hn::LoadU(tag, scores);
+  for (int64_t j = kLanes; j < whole; j += kLanes) largest = hn::Max(largest, hn::LoadU(tag, scores + j));
+  const V top = hn::MaxOfLanes(tag, largest);
+  V sums = hn::Zero(tag);
+  for (int64_t j = 0; j < whole; j += kLanes) {
+    const V e = vmath::exp_nonpositive(tag, hn::Sub(hn::LoadU(tag, scores + j), top));
+    hn::StoreU(e, tag, scores + j);
+    sums = hn::Add(sums, e);
+  }
+  const V inverse = hn::Div(hn::Set(tag, 1.0f), hn::SumOfLanes(tag, sums));
+  for (int64_t j = 0; j < whole; j += kLanes)
+    hn::StoreU(hn::Mul(hn::LoadU(tag, scores + j), inverse), tag, scores + j);
+}
+
+// out[0 .. kVectors * kLanes) = sum_j weights[j] * v[key j], even and odd keys in sums of their own: a short
+// head alone has too few to hide the latency of the additions.
 template <int64_t kVectors>
 HWY_INLINE void weighted_sum(const float* weights, int64_t count, const Keys& keys, const float* v,
                              float* out) {
-  V sums[kVectors];
-  for (int64_t i = 0; i < kVectors; ++i) sums[i] = hn::Zero(tag);
-  for (int64_t j = 0; j < count; ++j) {
+  constexpr int64_t kChains = kVectors <= 4 ? 2 : 1;
+  V sums[kChains][kVectors];
+  for (auto& chain : sums)
+    for (V& sum : chain) sum = hn::Zero(tag);
+  const auto add = [&](int64_t j, V(&into)[kVectors]) HWY_ATTR {
     const V weight = hn::Set(tag, weights[j]);
     const float* value = v + keys.at(j);
     for (int64_t i = 0; i < kVectors; ++i)
-      sums[i] = hn::MulAdd(weight, hn::LoadU(tag, value + i * kLanes), sums[i]);
+      into[i] = hn::MulAdd(weight, hn::LoadU(tag, value + i * kLanes), into[i]);
+  };
+  int64_t j = 0;
+  for (; j + kChains <= count; j += kChains) {
+    add(j, sums[0]);
+    if constexpr (kChains == 2) add(j + 1, sums[1]);
   }
-  for (int64_t i = 0; i < kVectors; ++i) hn::StoreU(sums[i], tag, out + i * kLanes);
+  if (j < count) add(j, sums[0]);
+  for (int64_t i = 0; i < kVectors; ++i)
+    hn::StoreU(kChains == 2 ? hn::Add(sums[0][i], sums[1][i]) : sums[0][i], tag, out + i * kLanes);
 }
 
 HWY_INLINE void weighted_tail(const float* weights, int64_t count, const Keys& keys, const float* v,
@@ -90,7 +130,7 @@ void rows(const AttentionStep& s, int64_t begin, int64_t end, float* scratch) {
         for (int64_t c = 0; c < s.d; ++c) out[c] = 0;
         continue;
       }
-      for (int64_t j = 0; j < count; ++j) scratch[j] = dot(q, s.k + keys.at(j), s.d) * s.scale;
+      for (int64_t j = 0; j < count; j += kTogether) score(q, s.k, keys, j, count, s.d, s.scale, scratch + j);
       softmax(scratch, count);
       int64_t c = 0;
       for (; c + kHeld * kLanes <= s.d; c += kHeld * kLanes)
