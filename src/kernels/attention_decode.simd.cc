@@ -5,10 +5,10 @@
 // One stream of lines brings a Zen 3 core 13 GB/s, four bring 30: so a chunk is read in three places at once,
 // three keys by four queries fill the registers, and while keys are multiplied values are asked for, and the
 // other way round. Strips are short, so that what was asked for is still in the first cache when its turn
-// comes (24 keys: a fifth slower; asking a strip earlier: a third). 32 query heads on 8 key heads, 4096 keys,
-// d = 128, one thread, best of many runs beside busy neighbours: 23.5 GB/s from memory that a plain sum reads
-// at 30, and 25 when the same 32 MiB are asked for again. Keys in the second cache give 28: the rest is
-// arithmetic.
+// comes (24 keys of d = 128: a fifth slower; asking a strip earlier: a third). 32 query heads on 8 key heads,
+// 4096 keys, d = 128, one thread, best of many runs beside busy neighbours: 23.5 GB/s from memory that a
+// plain sum reads at 30, and 25 when the same 32 MiB are asked for again. Keys in the second cache give 28:
+// the rest is arithmetic.
 #include "base/parallel.h"
 #include "kernels/attention_levels.h"
 #include "kernels/attention_scratch.h"
@@ -20,10 +20,15 @@ namespace {
 
 constexpr int64_t kMostQueries = 16;  // of one tile, over the heads that share keys; beyond, tiles are faster
 constexpr int kChunkKeys = 516;       // places a third apart should not share cache sets: no power of 2
-constexpr int kStripKeys = 12;
-constexpr int kStreams = 3;                                         // a divisor of kStripKeys
-constexpr int kQuad = 4;                                            // queries side by side
+constexpr int kStripKeys = 24;        // at most
+constexpr int kStreams = 3;           // a divisor of a strip's keys
+constexpr int kQuad = 4;              // queries side by side
 constexpr int kQuadFloats = kQuad * (kStripKeys + kLanes / kQuad);  // of a strip's scores, whole vectors
+
+// Keys of a strip: few enough for three strips of keys or values beside each other in the first cache.
+int strip_keys_of(const AttentionShape& shape) {
+  return shape.d + shape.dv > 160 ? kStripKeys / 2 : kStripKeys;
+}
 
 // One query of a tile: head h, tile row r.
 struct Query {
@@ -200,7 +205,7 @@ struct StripWalk {
   const PlanTile& tile;
   const HeadView<const float> k, v;  // of key 0
   int64_t begin, end;                // counted from the next segment on
-  int segment;
+  int segment, strip_keys;
   int64_t first = 0, run = 0;  // keys [first, first + run) of this segment are taken
   int64_t done = 0;            // of the run
 
@@ -212,7 +217,8 @@ struct StripWalk {
         v{a.v.at(b, kv_head, 0), 0, 0, a.v.row},
         begin(from),
         end(to),
-        segment(plan_tile.segment_begin - 1) {}
+        segment(plan_tile.segment_begin - 1),
+        strip_keys(strip_keys_of(a.shape)) {}
 
   void add(KeyStrip& strip, int64_t place) const {
     const PlanSegment& from = *strip.segment;
@@ -244,7 +250,7 @@ struct StripWalk {
     strip.segment = &plan.segments[segment];
     const int64_t length = run / kStreams;
     if (done < length * kStreams) {
-      const int64_t from = done / kStreams, to = smaller(from + kStripKeys / kStreams, length);
+      const int64_t from = done / kStreams, to = smaller(from + strip_keys / kStreams, length);
       for (int64_t i = from; i < to; ++i)
         for (int stream = 0; stream < kStreams; ++stream) add(strip, stream * length + i);
     } else {
@@ -387,7 +393,7 @@ struct DecodeChunk {
     const float* p = scores_of(g);
     float* out = partial.out + g * ldo;
     const int vectors = static_cast<int>(shape.dv / kLanes);
-    const int rows = static_cast<int>((kStripKeys * 3 + vectors - 1) / larger(1, vectors));
+    const int rows = static_cast<int>((ahead.count * 3 + vectors - 1) / larger(1, vectors));
     const auto block = [&]<int NV>(int first) FOVEA_INLINE {
       ahead.ask(rows);
       value_block<kCareful, NQ, NV>(p, strip.v, strip.count, first * kLanes, kLanes, out, ldo);
