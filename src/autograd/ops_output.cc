@@ -6,6 +6,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/loss.h"
+#include "kernels/packed_gemm.h"
 
 namespace fovea {
 namespace {
@@ -52,6 +53,14 @@ OutputLoss linear_cross_entropy(const Var& x, const Var& weight, const Var& bias
   if (keep && weight.requires_grad()) gradients.weight = Tensor::zeros(weight.shape());
   if (keep && bias.requires_grad()) gradients.bias = Tensor::zeros(bias.shape());
 
+  // Both forms of the weight that the slabs multiply with, packed once.
+  const auto packed = [&](bool transpose) {
+    const int64_t n = transpose ? classes : in, k = transpose ? in : classes;
+    Tensor memory(Shape{kernels::packed_size(n, k)});
+    kernels::pack_parallel({.transpose = transpose, .n = n, .k = k, .b = w.data(), .ldb = in}, memory.data());
+    return memory;
+  };
+  const Tensor forwards = packed(true), backwards = gradients.x.defined() ? packed(false) : Tensor();
   const int64_t slab = std::min(rows, slab_rows(classes));
   const Tensor logits({slab, classes}), column_sums(Shape{classes});
   std::vector<float> losses(static_cast<size_t>(rows)), lse(static_cast<size_t>(rows));
@@ -63,8 +72,7 @@ OutputLoss linear_cross_entropy(const Var& x, const Var& weight, const Var& bias
                    .k = in,
                    .a = input.data() + begin * in,
                    .lda = in,
-                   .b = w.data(),
-                   .ldb = in,
+                   .packed = forwards.data(),
                    .c = logits.data(),
                    .ldc = classes});
     if (bias.defined()) {
@@ -94,8 +102,7 @@ OutputLoss linear_cross_entropy(const Var& x, const Var& weight, const Var& bias
                      .k = classes,
                      .a = logits.data(),
                      .lda = classes,
-                     .b = w.data(),
-                     .ldb = in,
+                     .packed = backwards.data(),
                      .c = gradients.x.data() + begin * in,
                      .ldc = in});
     }

@@ -67,11 +67,11 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Where the register tiles are ahead of oneDNN, whose kernels for these layouts lose up to half of their
-// speed on blocks of fewer than a thousand rows. For x W^T it is oneDNN that is ahead.
+// Where the register tiles are ahead of oneDNN: with A transposed, and for A B unless A has so many rows that
+// oneDNN is given blocks of a thousand. For x W^T it is oneDNN that is ahead.
 bool prefers_panels(const Gemm& g) {
-  return (g.transpose_a || !g.transpose_b) && current_level() >= Level::avx2 && g.m >= 96 && g.n >= 32 &&
-         g.k >= 32;
+  const bool layout = g.transpose_a || (!g.transpose_b && g.m < 2000);
+  return layout && current_level() >= Level::avx2 && g.m >= 96 && g.n >= 32 && g.k >= 32;
 }
 
 float* scratch_floats(std::vector<float>& scratch, int64_t count) {
@@ -79,51 +79,107 @@ float* scratch_floats(std::vector<float>& scratch, int64_t count) {
   return scratch.data();
 }
 
-// Packs B a slab of columns at a time, then runs blocks of rows and columns over it.
-void gemm_panels(const Gemm& g) {
-  constexpr int64_t kSlab = int64_t{1} << 22;  // floats: 16 MiB
+// Rows and columns of a block: enough blocks for several cores, each large enough to repay the reading of
+// packed columns and the copying of rows.
+Cut choose_panel_cut(const Gemm& g, int64_t panel) {
+  const int64_t row_blocks = std::max(ceil_div(g.m, 192), std::clamp<int64_t>(g.m / 96, 2, 8));
+  const int64_t column_blocks = std::clamp<int64_t>(8 / row_blocks, 1, std::max<int64_t>(1, g.n / 128));
+  return {ceil_div(ceil_div(g.m, row_blocks), 12) * 12,
+          ceil_div(ceil_div(g.n, column_blocks), panel) * panel};
+}
+
+void gemm_packed(const Gemm& g) {
   const PackedGemmKernels& kernels = packed_gemm_kernels();
-  const int64_t panel = kernels.panel_columns;
-  const auto whole_panels = [panel](int64_t columns) { return ceil_div(columns, panel) * panel; };
+  const Cut cut = choose_panel_cut(g, kernels.panel_columns);
+  const int64_t column_blocks = ceil_div(g.n, cut.columns);
+  parallel_chunks(ceil_div(g.m, cut.rows) * column_blocks, [&](int64_t chunk) {
+    const int64_t i0 = chunk / column_blocks * cut.rows, j0 = chunk % column_blocks * cut.columns;
+    const int64_t j1 = std::min(g.n, j0 + cut.columns);
+    const Gemm block = block_of(g, i0, std::min(g.m, i0 + cut.rows), j0, j1);
+    if (g.beta != 0 && g.beta != 1) scale_rows(block);
+    thread_local std::vector<float> rows_memory;
+    kernels.multiply_block({.product = {.m = block.m,
+                                        .n = g.n,
+                                        .k = g.k,
+                                        .column_begin = j0,
+                                        .column_end = j1,
+                                        .a = block.a,
+                                        .lda = g.lda,
+                                        .packed = g.packed,
+                                        .accumulate = g.beta != 0,
+                                        .c = block.c - j0,
+                                        .ldc = g.ldc},
+                            .transpose_a = g.transpose_a,
+                            .alpha = g.alpha,
+                            .scratch = scratch_floats(rows_memory, block_scratch(block.m))});
+  });
+}
+
+// A small C and a large k (the gradient of a narrow layer's weight): k is cut, so that A and B are read once,
+// a piece at a time, and still near when they are used. The parts' sums are added in order.
+constexpr int64_t kPart = 1024;
+bool is_narrow(const Gemm& g) {
+  return g.m * g.n <= int64_t{1} << 17 && g.k >= 2 * kPart;
+}
+
+void gemm_narrow(const Gemm& g) {
+  const PackedGemmKernels& kernels = packed_gemm_kernels();
+  constexpr int64_t kRows = 192;
+  const int64_t count = g.m * g.n, packed = packed_size(g.n, kBlockDepth);
+  thread_local std::vector<float> sums_memory;
+  float* const sums = scratch_floats(sums_memory, (ceil_div(g.k, kPart) - 1) * count);
+  if (g.beta != 0 && g.beta != 1) scale_rows(g);
+  parallel_for(g.k, kPart, [&](int64_t begin, int64_t end) {
+    thread_local std::vector<float> memory;
+    float* const scratch = scratch_floats(memory, packed + block_scratch(kRows));
+    float* const c = begin == 0 ? g.c : sums + (begin / kPart - 1) * count;
+    const int64_t ldc = begin == 0 ? g.ldc : g.n;
+    for (int64_t p = begin; p < end; p += kBlockDepth) {
+      const int64_t depth = std::min(kBlockDepth, end - p);
+      kernels.pack({.transpose = g.transpose_b,
+                    .n = g.n,
+                    .k = depth,
+                    .b = g.b + (g.transpose_b ? p : p * g.ldb),
+                    .ldb = g.ldb},
+                   scratch);
+      for (int64_t i = 0; i < g.m; i += kRows) {
+        kernels.multiply_block({.product = {.m = std::min(kRows, g.m - i),
+                                            .n = g.n,
+                                            .k = depth,
+                                            .column_begin = 0,
+                                            .column_end = g.n,
+                                            .a = g.a + (g.transpose_a ? p * g.lda + i : i * g.lda + p),
+                                            .lda = g.lda,
+                                            .packed = scratch,
+                                            .accumulate = p > begin || (begin == 0 && g.beta != 0),
+                                            .c = c + i * ldc,
+                                            .ldc = ldc},
+                                .transpose_a = g.transpose_a,
+                                .alpha = g.alpha,
+                                .scratch = scratch + packed});
+      }
+    }
+  });
+  parallel_for(g.m, ceil_div(int64_t{1} << 14, g.n), [&](int64_t begin, int64_t end) {
+    for (const float* part = sums; part != sums + (ceil_div(g.k, kPart) - 1) * count; part += count)
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t j = 0; j < g.n; ++j) g.c[i * g.ldc + j] += part[i * g.n + j];
+  });
+}
+
+// Packs B a slab of columns at a time.
+void gemm_panels(const Gemm& g) {
+  if (is_narrow(g)) return gemm_narrow(g);
+  constexpr int64_t kSlab = int64_t{1} << 22;  // floats: 16 MiB
+  const int64_t panel = packed_gemm_kernels().panel_columns;
   const int64_t slab = std::max(panel, kSlab / g.k / panel * panel);
-  // Enough blocks for many cores, each large enough to repay the copying of its rows of A.
-  const int64_t rows = std::clamp<int64_t>(ceil_div(ceil_div(g.m, 16), 12) * 12, 48, 192);
-  const int64_t row_blocks = ceil_div(g.m, rows);
-
   thread_local std::vector<float> packed_memory;
-  float* packed = scratch_floats(packed_memory, whole_panels(std::min(slab, g.n)) * g.k);
+  float* packed = scratch_floats(packed_memory, packed_size(std::min(slab, g.n), g.k));
   for (int64_t first = 0; first < g.n; first += slab) {
-    const int64_t n = std::min(slab, g.n - first);
-    const PackSource source{.transpose = g.transpose_b,
-                            .n = n,
-                            .k = g.k,
-                            .b = g.b + (g.transpose_b ? first * g.ldb : first),
-                            .ldb = g.ldb};
-    parallel_for(n, whole_panels(std::max<int64_t>(1, 65536 / g.k)),
-                 [&](int64_t begin, int64_t end) { kernels.pack_columns(source, begin, end, packed); });
-
-    const int64_t columns = whole_panels(row_blocks >= 8 ? n : std::max<int64_t>(128, ceil_div(n, 8)));
-    const int64_t column_blocks = ceil_div(n, columns);
-    parallel_chunks(row_blocks * column_blocks, [&](int64_t chunk) {
-      const int64_t i0 = chunk / column_blocks * rows, j0 = chunk % column_blocks * columns;
-      Gemm block = block_of(g, i0, std::min(g.m, i0 + rows), first + j0, first + std::min(n, j0 + columns));
-      if (g.beta != 0 && g.beta != 1) scale_rows(block);
-      thread_local std::vector<float> rows_memory;
-      kernels.multiply_block({.product = {.m = block.m,
-                                          .n = n,
-                                          .k = g.k,
-                                          .column_begin = j0,
-                                          .column_end = std::min(n, j0 + columns),
-                                          .a = block.a,
-                                          .lda = g.lda,
-                                          .packed = packed,
-                                          .accumulate = g.beta != 0,
-                                          .c = block.c - j0,
-                                          .ldc = g.ldc},
-                              .transpose_a = g.transpose_a,
-                              .alpha = g.alpha,
-                              .scratch = scratch_floats(rows_memory, block_scratch(block.m))});
-    });
+    Gemm part = block_of(g, 0, g.m, first, std::min(g.n, first + slab));
+    pack_parallel({.transpose = g.transpose_b, .n = part.n, .k = g.k, .b = part.b, .ldb = g.ldb}, packed);
+    part.packed = packed;
+    gemm_packed(part);
   }
 }
 
@@ -135,6 +191,11 @@ void gemm(const Gemm& g) {
 
 void gemm_batched(const Gemm& first, int64_t count, int64_t stride_a, int64_t stride_b, int64_t stride_c) {
   if (first.m == 0 || first.n == 0 || count == 0) return;
+  if (first.packed != nullptr) {
+    FOVEA_ASSERT(count == 1);
+    gemm_packed(first);
+    return;
+  }
   if (prefers_panels(first)) {
     for (int64_t item = 0; item < count; ++item) {
       Gemm g = first;

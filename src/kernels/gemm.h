@@ -1,13 +1,12 @@
 // Single-precision matrix products, cut into blocks whose shape depends on the problem alone, so that the
 // result is the same for any number of threads.
 //
-// x W^T is oneDNN's. Products with op(A) transposed or op(B) not (the two gradients of a linear layer) run on
-// the register tiles of packed_gemm where they are large enough. Measured on one Zen 3 core (FMA peak 103
-// GFLOP/s):
-//   m x n, k                 A^T B: 512 x 512, 512   512 x 128, 6700   2048 x 512, 2048
-//   oneDNN, whole                               60                62                 85   GFLOP/s
-//   oneDNN, blocks of 512 rows                  60                59                 39   GFLOP/s
-//   here                                        91                73                 85   GFLOP/s
+// x W^T is oneDNN's, and A B of many rows. The gradient of a weight (A^T B), products of fewer rows, and
+// those with a matrix packed before run on the register tiles of packed_gemm where they are large enough.
+// Measured on one Zen 3 core (FMA peak 103 GFLOP/s), operands and result not in the cache:
+//   m x n, k   A^T B: 384 x 128, 4050   128 x 256, 4050   512 x 512, 2048   10000 x 128, 209
+//   oneDNN                         73                71                56                 77   GFLOP/s
+//   here                           76                81                75                 84   GFLOP/s
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,8 @@ struct Gemm {
   int64_t lda = 0;
   const float* b = nullptr;
   int64_t ldb = 0;
-  float beta = 0;  // with 0, C is not read
+  const float* packed = nullptr;  // op(B) as pack_parallel() leaves it, or null; b and ldb are then not read
+  float beta = 0;                 // with 0, C is not read
   float* c = nullptr;
   int64_t ldc = 0;
 };

@@ -29,6 +29,11 @@ constexpr int kTileRows = 6;  // 12 of 16
 // Rows of B taken in one go: a panel's piece (16 KiB at 8 lanes) stays in L1 while the rows of A pass by. The
 // order of summation depends on it, so it is the same for any number of rows.
 constexpr int64_t kDepth = kBlockDepth;
+// From one group of rows laid side by side to the next: no multiple of what shares cache sets.
+constexpr int64_t kGroupStride = kTileRows * (kDepth + 8) + 16;
+
+// How a tile finds its elements of A: rows `lda` apart, or side by side, kTileRows of them for each p.
+enum class Rows { apart, together };
 
 // c[i][j] = start[i][j] + sum_p a[i][p] b[p][j]; start may be c itself, a row repeated by stride 0, or zeros.
 // The start is added last: sums of kDepth products meet as partial sums, which keeps rounding errors small.
@@ -46,7 +51,7 @@ struct Tile {
   int64_t ahead_step;  // bytes
 };
 
-template <int kRows, int kPanels>
+template <int kRows, int kPanels, Rows kWhere>
 HWY_INLINE void run_tile(const Tile& t) {
   const Tag d;
   constexpr int kWide = kVectors * kPanels;
@@ -60,8 +65,9 @@ HWY_INLINE void run_tile(const Tile& t) {
   const float* HWY_RESTRICT a = t.a;
   const int64_t lda = t.lda;
   const char* ahead = t.ahead;
-#pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) __builtin_prefetch(t.c + i * t.ldc, 1, 3);
+  // C is often cold. With a small depth the sums are there before it: the tile above asks as well.
+#pragma GCC unroll 32
+  for (int i = 0; i < 2 * kRows; ++i) __builtin_prefetch(t.c + i * t.ldc, 1, 3);
 #pragma GCC unroll 4
   for (int64_t p = 0; p < t.depth; ++p) {
     Vector right[kWide];
@@ -72,7 +78,7 @@ HWY_INLINE void run_tile(const Tile& t) {
     ahead += t.ahead_step;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const Vector left = hn::Set(d, a[i * lda + p]);
+      const Vector left = hn::Set(d, kWhere == Rows::apart ? a[i * lda + p] : a[p * kTileRows + i]);
 #pragma GCC unroll 16
       for (int j = 0; j < kWide; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
     }
@@ -88,43 +94,43 @@ HWY_INLINE void run_tile(const Tile& t) {
   }
 }
 
-template <int kPanels>
+template <int kPanels, Rows kWhere>
 HWY_NOINLINE void run_rows(int64_t rows, const Tile& t) {
   switch (rows) {
     case 1:
-      return run_tile<1, kPanels>(t);
+      return run_tile<1, kPanels, kWhere>(t);
     case 2:
-      return run_tile<2, kPanels>(t);
+      return run_tile<2, kPanels, kWhere>(t);
     default:
       break;
   }
   if constexpr (kPanels == 1) {
     switch (rows) {
       case 3:
-        return run_tile<3, 1>(t);
+        return run_tile<3, 1, kWhere>(t);
       case 4:
-        return run_tile<4, 1>(t);
+        return run_tile<4, 1, kWhere>(t);
       case 5:
-        return run_tile<5, 1>(t);
+        return run_tile<5, 1, kWhere>(t);
       case 6:
-        return run_tile<6, 1>(t);
+        return run_tile<6, 1, kWhere>(t);
       default:
         break;
     }
     if constexpr (kTileRows > 6) {
       switch (rows) {
         case 7:
-          return run_tile<7, 1>(t);
+          return run_tile<7, 1, kWhere>(t);
         case 8:
-          return run_tile<8, 1>(t);
+          return run_tile<8, 1, kWhere>(t);
         case 9:
-          return run_tile<9, 1>(t);
+          return run_tile<9, 1, kWhere>(t);
         case 10:
-          return run_tile<10, 1>(t);
+          return run_tile<10, 1, kWhere>(t);
         case 11:
-          return run_tile<11, 1>(t);
+          return run_tile<11, 1, kWhere>(t);
         case 12:
-          return run_tile<12, 1>(t);
+          return run_tile<12, 1, kWhere>(t);
         default:
           break;
       }
@@ -133,6 +139,7 @@ HWY_NOINLINE void run_rows(int64_t rows, const Tile& t) {
 }
 
 // The panel that reaches past column n: computed in a full-width buffer, the columns there are copied out.
+template <Rows kWhere>
 HWY_NOINLINE void run_last_panel(int64_t rows, int64_t columns, const Tile& t) {
   HWY_ALIGN float buffer[kTileRows * kColumns];
   for (int64_t i = 0; i < rows; ++i)
@@ -141,7 +148,7 @@ HWY_NOINLINE void run_last_panel(int64_t rows, int64_t columns, const Tile& t) {
   Tile whole = t;
   whole.start = whole.c = buffer;
   whole.start_stride = whole.ldc = kColumns;
-  run_rows<1>(rows, whole);
+  run_rows<1, kWhere>(rows, whole);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) t.c[i * t.ldc + j] = buffer[i * kColumns + j];
 }
@@ -157,16 +164,23 @@ HWY_INLINE const float* next_piece(const PackedProduct& g, int64_t p, int64_t en
   return g.packed + g.column_begin * g.k + (p + kDepth < g.k ? p + kDepth : p) * kColumns;
 }
 
-// Rows [p, p + kDepth) of B, for all rows of A and the columns of g. a: [m, kDepth], the columns p... of A.
+// Rows of A in groups of nearly equal size: 7 are 4 and 3, not 6 and 1.
+struct RowGroups {
+  explicit RowGroups(int64_t m) : count((m + kTileRows - 1) / kTileRows), least(m / count), more(m % count) {}
+  int64_t rows(int64_t group) const { return least + (group < more ? 1 : 0); }
+  int64_t count, least, more;
+};
+
+// Rows [p, p + kDepth) of B, for all rows of A and the columns of g. a: the columns p... of A, [m, kDepth],
+// or for each group [kDepth, kTileRows].
+template <Rows kWhere>
 HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a, int64_t lda) {
   HWY_ALIGN static const float zeros[4 * kColumns] = {};
-  // Rows in groups of nearly equal size: 7 rows are 4 and 3, not 6 and 1.
-  const int64_t groups = (g.m + kTileRows - 1) / kTileRows;
-  const int64_t group_rows = g.m / groups, longer = g.m % groups;
-  const int64_t together = g.m == 1 ? 4 : g.m == 2 ? 2 : 1;
+  const RowGroups groups(g.m);
+  const int64_t together = kWhere == Rows::together ? 1 : g.m == 1 ? 4 : g.m == 2 ? 2 : 1;
   const int64_t panel_stride = kColumns * g.k;
   constexpr int64_t kRowBytes = kColumns * static_cast<int64_t>(sizeof(float));
-  const int64_t share = (kRowBytes + groups - 1) / groups;
+  const int64_t share = (kRowBytes + groups.count - 1) / groups.count;
   for (int64_t j = g.column_begin; j < g.column_end;) {
     const int64_t wide = g.column_end - j >= together * kColumns ? together : 1;
     const int64_t columns = smaller(wide * kColumns, g.column_end - j);
@@ -181,22 +195,22 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
            .ldc = g.ldc,
            .ahead = reinterpret_cast<const char*>(next_piece(g, p, j + columns)),
            .ahead_step = share};
-    for (int64_t group = 0; group < groups; ++group) {
-      const int64_t rows = group_rows + (group < longer ? 1 : 0);
+    for (int64_t group = 0; group < groups.count; ++group) {
+      const int64_t rows = groups.rows(group);
       if (p > 0 || g.accumulate) {
         t.start = t.c;
         t.start_stride = t.ldc;
       }
       if (columns < kColumns) {
-        run_last_panel(rows, columns, t);
+        run_last_panel<kWhere>(rows, columns, t);
       } else if (wide == 4) {
-        run_rows<4>(rows, t);
+        run_rows<4, Rows::apart>(rows, t);
       } else if (wide == 2) {
-        run_rows<2>(rows, t);
+        run_rows<2, Rows::apart>(rows, t);
       } else {
-        run_rows<1>(rows, t);
+        run_rows<1, kWhere>(rows, t);
       }
-      t.a += rows * lda;
+      t.a += kWhere == Rows::apart ? rows * lda : kGroupStride;
       t.c += rows * g.ldc;
       t.ahead += t.depth * share;
     }
@@ -206,7 +220,7 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
 
 HWY_NOINLINE void multiply(const PackedProduct& g) {
   if (g.m == 0 || g.column_begin >= g.column_end) return;
-  for (int64_t p = 0; p < g.k; p += kDepth) multiply_piece(g, p, g.a + p, g.lda);
+  for (int64_t p = 0; p < g.k; p += kDepth) multiply_piece<Rows::apart>(g, p, g.a + p, g.lda);
   if (g.k > 0 || g.accumulate) return;
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = g.column_begin; j < g.column_end; ++j)

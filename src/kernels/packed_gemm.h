@@ -42,8 +42,8 @@ struct PackedProduct {
   int64_t ldc = 0;
 };
 
-// One block of a product of many rows, C = alpha op(A) op(B) + start. Rows of A are brought together in
-// `scratch` a piece at a time, so that their stride and order in memory cost nothing.
+// One block of a product of many rows, C = alpha op(A) op(B) + start. Where their stride or order in memory
+// would cost something, rows of A are brought together in `scratch` a piece at a time.
 struct BlockProduct {
   PackedProduct product;     // m: the rows of this block
   bool transpose_a = false;  // A is stored [k, m]
@@ -52,7 +52,7 @@ struct BlockProduct {
 };
 inline constexpr int64_t kBlockDepth = 256;
 constexpr int64_t block_scratch(int64_t rows) {
-  return rows * (kBlockDepth + 16);
+  return (rows + 16) * (kBlockDepth + 16);
 }
 
 struct PackedGemmKernels {

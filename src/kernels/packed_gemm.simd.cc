@@ -10,9 +10,9 @@ using panels::kColumns;
 using panels::kDepth;
 using panels::smaller;
 
-// to[c][r] = scale * from[r][c] for r < rows, c < columns, through 4 x 4 blocks in registers.
+// to[c][r] = from[r][c] for r < rows, c < columns, through 4 x 4 blocks in registers.
 void transpose(int64_t rows, int64_t columns, const float* HWY_RESTRICT from, int64_t from_stride,
-               float* HWY_RESTRICT to, int64_t to_stride, float scale) {
+               float* HWY_RESTRICT to, int64_t to_stride) {
   const hn::FixedTag<float, 4> d;
   const hn::RepartitionToWide<decltype(d)> wide;
   const auto pair_lower = [&](auto x, auto y) HWY_ATTR {
@@ -21,7 +21,6 @@ void transpose(int64_t rows, int64_t columns, const float* HWY_RESTRICT from, in
   const auto pair_upper = [&](auto x, auto y) HWY_ATTR {
     return hn::BitCast(d, hn::InterleaveUpper(wide, hn::BitCast(wide, x), hn::BitCast(wide, y)));
   };
-  const auto factor = hn::Set(d, scale);
   const int64_t even_rows = rows & ~int64_t{3}, even_columns = columns & ~int64_t{3};
   // Bands of 16 rows: a line of `to` is written at once, and a line of `from` is read once even where its
   // rows are a power of two apart.
@@ -34,16 +33,16 @@ void transpose(int64_t rows, int64_t columns, const float* HWY_RESTRICT from, in
         const auto low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1);
         const auto low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
         float* t = to + c * to_stride + r;
-        hn::StoreU(hn::Mul(factor, pair_lower(low01, low23)), d, t);
-        hn::StoreU(hn::Mul(factor, pair_upper(low01, low23)), d, t + to_stride);
-        hn::StoreU(hn::Mul(factor, pair_lower(high01, high23)), d, t + 2 * to_stride);
-        hn::StoreU(hn::Mul(factor, pair_upper(high01, high23)), d, t + 3 * to_stride);
+        hn::StoreU(pair_lower(low01, low23), d, t);
+        hn::StoreU(pair_upper(low01, low23), d, t + to_stride);
+        hn::StoreU(pair_lower(high01, high23), d, t + 2 * to_stride);
+        hn::StoreU(pair_upper(high01, high23), d, t + 3 * to_stride);
       }
     }
   }
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = r < even_rows ? even_columns : 0; c < columns; ++c)
-      to[c * to_stride + r] = scale * from[r * from_stride + c];
+      to[c * to_stride + r] = from[r * from_stride + c];
 }
 
 // The panels of the columns [begin, end) of op(B); begin is a multiple of kColumns. `packed` is the whole.
@@ -54,7 +53,7 @@ void pack_columns(const PackSource& source, int64_t begin, int64_t end, float* H
     if (columns < kColumns)
       for (int64_t i = 0; i < kColumns * source.k; ++i) panel[i] = 0;
     if (source.transpose) {
-      transpose(columns, source.k, source.b + first * source.ldb, source.ldb, panel, kColumns, 1);
+      transpose(columns, source.k, source.b + first * source.ldb, source.ldb, panel, kColumns);
     } else if (columns == kColumns) {
       for (int64_t p = 0; p < source.k; ++p)
         for (int64_t j = 0; j < kColumns; ++j) panel[p * kColumns + j] = source.b[p * source.ldb + first + j];
@@ -69,20 +68,52 @@ void pack(const PackSource& source, float* packed) {
   pack_columns(source, 0, source.n, packed);
 }
 
+// The rows [p, p + depth) of a stored A [k, m], side by side for each group of the product's rows. A whole
+// vector moves at a time: what it holds beyond the group is overwritten by the next, or read by nobody.
+void gather_groups(const BlockProduct& block, int64_t p, int64_t depth) {
+  constexpr int64_t kWidth = panels::kTileRows > 8 ? 16 : 8;
+  const hn::CappedTag<float, kWidth> d;
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  const auto factor = hn::Set(d, block.alpha);
+  const PackedProduct& g = block.product;
+  const panels::RowGroups groups(g.m);
+  for (int64_t q = 0; q < depth; ++q) {
+    const float* HWY_RESTRICT from = g.a + (p + q) * g.lda;
+    float* HWY_RESTRICT to = block.scratch + q * panels::kTileRows;
+    const float* const end = from + g.m;
+    for (int64_t group = 0; group < groups.count; ++group) {
+      const int64_t rows = groups.rows(group);
+      if (end - from >= kWidth) {
+        for (int64_t i = 0; i < kWidth; i += kLanes)
+          hn::StoreU(hn::Mul(factor, hn::LoadU(d, from + i)), d, to + i);
+      } else {
+        for (int64_t i = 0; i < rows; ++i) to[i] = block.alpha * from[i];
+      }
+      from += rows;
+      to += panels::kGroupStride;
+    }
+  }
+}
+
 void multiply_block(const BlockProduct& block) {
   const PackedProduct& g = block.product;
   if (g.m == 0 || g.column_begin >= g.column_end) return;
-  constexpr int64_t kStride = kBlockDepth + 16;  // rows that far apart do not share cache sets
+  // Rows that lie so share cache sets, and are copied to where they do not.
+  const bool copied = block.alpha != 1 || g.lda % 512 == 0;
+  constexpr int64_t kStride = kDepth + 16;
   for (int64_t p = 0; p < g.k; p += kDepth) {
     const int64_t depth = smaller(kDepth, g.k - p);
     if (block.transpose_a) {
-      transpose(depth, g.m, g.a + p * g.lda, g.lda, block.scratch, kStride, block.alpha);
-    } else {
+      gather_groups(block, p, depth);
+      panels::multiply_piece<panels::Rows::together>(g, p, block.scratch, 0);
+    } else if (copied) {
       for (int64_t i = 0; i < g.m; ++i)
         for (int64_t q = 0; q < depth; ++q)
           block.scratch[i * kStride + q] = block.alpha * g.a[i * g.lda + p + q];
+      panels::multiply_piece<panels::Rows::apart>(g, p, block.scratch, kStride);
+    } else {
+      panels::multiply_piece<panels::Rows::apart>(g, p, g.a + p, g.lda);
     }
-    panels::multiply_piece(g, p, block.scratch, kStride);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
+#include "kernels/packed_gemm.h"
 
 namespace fovea::kernels {
 namespace {
@@ -51,8 +52,15 @@ struct Operands {
   }
 };
 
-void check(const Case& x) {
+void check(const Case& x, bool packed = false) {
   Operands o(x);
+  std::vector<float> b;
+  if (packed) {
+    b.resize(static_cast<size_t>(packed_size(x.n, x.k)));
+    pack_parallel({.transpose = x.transpose_b, .n = x.n, .k = x.k, .b = o.b.data(), .ldb = o.gemm.ldb},
+                  b.data());
+    o.gemm.packed = b.data();
+  }
   const std::vector<float> before = o.c;
   if (x.beta == 0) {  // C is then not read
     for (int64_t i = 0; i < x.m; ++i)
@@ -81,6 +89,7 @@ TEST(Gemm, EqualsTheProductInEveryLayout) {
                                     {1, 130, 65},
                                     {97, 33, 37},
                                     {101, 67, 600},
+                                    {203, 35, 2100},
                                     {200, 150, 40},
                                     {0, 3, 4},
                                     {3, 0, 4},
@@ -89,6 +98,14 @@ TEST(Gemm, EqualsTheProductInEveryLayout) {
         check({m, n, k, ta, tb, 1, 1});
         check({m, n, k, ta, tb, 0.5f, -2});
       }
+}
+
+TEST(Gemm, TakesAMatrixThatWasPackedBefore) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      for (const auto& [m, n, k] :
+           {std::array<int64_t, 3>{1, 1, 1}, {3, 7, 5}, {97, 33, 37}, {209, 300, 600}})
+        for (const float beta : {0.0f, 1.0f}) check({m, n, k, ta, tb, 1, beta}, true);
 }
 
 TEST(Gemm, GivesTheSameBytesForAnyThreadCount) {
