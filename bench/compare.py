@@ -75,9 +75,12 @@ def measure(case, threads, rounds, seconds):
     fovea, peer = {}, {}
     for _ in range(rounds):
         fovea = keep_best(fovea, run_fovea(case.fovea, threads))
+        best = best_variant({"peer": peer})[1]
         for worker in workers:
             for variant in worker.variants:
                 name = worker.label + variant
+                if best and peer.get(name, best).get("seconds", math.inf) > 2 * best["seconds"]:
+                    continue  # refused, or too far behind to become the best
                 peer[name] = keep_best(peer.get(name, {}), worker.ask(variant, threads, seconds))
                 time.sleep(0.05)  # let its threads fall asleep before the other side's turn
     version = workers[0].version

@@ -5,37 +5,18 @@
 #include <cmath>
 
 #include "autograd/ops.h"
+#include "infer/beam_walk.h"
 #include "infer/inference.h"
-#include "models/registry.h"
+#include "models/recurrent_choices.h"
 #include "models/sentence_pairs.h"
 
 namespace fovea {
 namespace {
 
-struct Choice {
-  const char* model;
-  Json settings;
-};
+using testing::ModelChoice;
+using testing::recurrent_choices;
 
-std::vector<Choice> choices() {
-  std::vector<Choice> all;
-  for (const char* score : {"additive", "dot", "scaled_dot", "cosine(0.2)", "bilinear", "concat", "location"})
-    all.push_back({"bahdanau", {{"score", score}, {"output", all.size() % 2 == 0 ? "maxout" : "linear"}}});
-  all.push_back({"rnn", {{"tie", "output"}}});
-  for (const char* score : {"dot", "general", "concat", "location", "cosine(0.2)"})
-    for (const char* locality : {"global", "local_m", "local_p"})
-      for (const bool feeding : {false, true})
-        all.push_back({"luong",
-                       {{"score", score},
-                        {"locality", locality},
-                        {"window", 2},
-                        {"layers", all.size() % 2 == 0 ? 1 : 2},
-                        {"bidirectional", all.size() % 3 == 0},
-                        {"input_feeding", feeding}}});
-  return all;
-}
-
-std::unique_ptr<models::TranslationModel> make(const Choice& choice) {
+std::unique_ptr<models::TranslationModel> make(const ModelChoice& choice) {
   Json settings = choice.settings;
   settings["embedding"] = 13;
   settings["width"] = 14;
@@ -61,47 +42,28 @@ Tensor forced_logits(const models::TranslationModel& model, const data::Batch& b
 }
 
 TEST(RecurrentDecoders, StepsEqualTheTrainingCodeAndRowsCarryTheirPastsAlong) {
-  for (const Choice& choice : choices()) {
+  for (const ModelChoice& choice : recurrent_choices()) {
     const auto model = make(choice);
     const auto inference = make_inference(*model);
     Rng rng(7);
     const data::Batch batch = testing::reversals(rng, 3, 26, 1, 8);
     const auto decoder = inference->start({batch.source, batch.source_lengths});
-    std::vector<std::vector<int32_t>> prefixes(3, {data::kBegin});
-    std::vector<size_t> sentence{0, 1, 2};
-    const std::vector<std::vector<int32_t>> moves{{0, 0, 1, 2, 2}, {4, 1, 2}, {0, 1, 1, 2}, {3, 0}};
-    for (size_t turn = 0; turn <= moves.size(); ++turn) {
-      std::vector<int32_t> tokens;
-      for (const auto& prefix : prefixes) tokens.push_back(prefix.back());
-      const Tensor logits = decoder->step(tokens);
-      for (size_t r = 0; r < prefixes.size(); ++r) {
-        data::Batch one = testing::only(batch, sentence[r]);
-        one.target_in = one.target_out = prefixes[r];
-        one.target_lengths = {static_cast<int32_t>(prefixes[r].size())};
-        const Tensor wanted = forced_logits(*model, one);
-        const float* last = wanted.data() + (wanted.size(0) - 1) * 30;
-        for (int64_t c = 0; c < 30; ++c)
-          ASSERT_NEAR(logits.data()[static_cast<int64_t>(r) * 30 + c], last[c],
-                      3e-5 * (1 + std::abs(last[c])))
-              << choice.model << choice.settings;
-      }
-      if (turn == moves.size()) break;
-      decoder->reorder(moves[turn]);
-      std::vector<std::vector<int32_t>> next;
-      std::vector<size_t> next_sentence;
-      for (const int32_t parent : moves[turn]) {
-        next.push_back(prefixes[static_cast<size_t>(parent)]);
-        next.back().push_back(static_cast<int32_t>(4 + rng.below(26)));
-        next_sentence.push_back(sentence[static_cast<size_t>(parent)]);
-      }
-      prefixes = next;
-      sentence = next_sentence;
-    }
+    testing::walk_as_a_beam(*decoder, rng,
+                            [&](size_t sentence, const std::vector<int32_t>& prefix, const float* logits) {
+                              data::Batch one = testing::only(batch, sentence);
+                              one.target_in = one.target_out = prefix;
+                              one.target_lengths = {static_cast<int32_t>(prefix.size())};
+                              const Tensor wanted = forced_logits(*model, one);
+                              const float* last = wanted.data() + (wanted.size(0) - 1) * 30;
+                              for (int64_t c = 0; c < 30; ++c)
+                                ASSERT_NEAR(logits[c], last[c], 3e-5 * (1 + std::abs(last[c])))
+                                    << choice.model << choice.settings;
+                            });
   }
 }
 
 TEST(RecurrentDecoders, GreedySearchIsTheTrainingCodesBestTokenByToken) {
-  for (const Choice& choice : choices()) {
+  for (const ModelChoice& choice : recurrent_choices()) {
     const auto model = make(choice);
     const auto inference = make_inference(*model);
     Rng rng(8);
@@ -127,7 +89,7 @@ TEST(RecurrentDecoders, GreedySearchIsTheTrainingCodesBestTokenByToken) {
 }
 
 TEST(RecurrentDecoders, ALineIsTranslatedTheSameInAnyBatch) {
-  for (const Choice& choice : choices()) {
+  for (const ModelChoice& choice : recurrent_choices()) {
     const auto model = make(choice);
     const auto inference = make_inference(*model);
     Rng rng(9);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "autograd/ops.h"
+#include "infer/beam_walk.h"
 
 namespace fovea {
 namespace {
@@ -60,36 +62,15 @@ TEST(TransformerInference, CachedLogitsEqualThoseOfTheWholePrefix) {
     const TransformerInference inference(model);
     const Sources sources = draw_sources(rng, 3);
     const auto decoder = inference.start(sources.sentences());
-    // Rows are moved about as a beam would: their pasts must go with them.
-    std::vector<std::vector<int32_t>> prefixes(3, {data::kBegin});
-    std::vector<size_t> sentence{0, 1, 2};
-    const std::vector<std::vector<int32_t>> moves{{0, 0, 1, 2, 2}, {4, 1, 2}, {0, 1, 1, 2}, {3, 0}};
-    for (size_t turn = 0; turn <= moves.size(); ++turn) {
-      std::vector<int32_t> tokens;
-      for (const auto& prefix : prefixes) tokens.push_back(prefix.back());
-      const Tensor logits = decoder->step(tokens);
-      for (size_t r = 0; r < prefixes.size(); ++r) {
-        size_t begin = 0;
-        for (size_t s = 0; s < sentence[r]; ++s) begin += static_cast<size_t>(sources.lengths[s]);
-        const std::vector<int32_t> source(
-            sources.ids.begin() + static_cast<long>(begin),
-            sources.ids.begin() + static_cast<long>(begin) + sources.lengths[sentence[r]]);
-        const auto wanted = uncached(model, source, prefixes[r]);
-        for (size_t c = 0; c < wanted.size(); ++c)
-          ASSERT_NEAR(logits.data()[r * wanted.size() + c], wanted[c], 2e-5 * (1 + std::abs(wanted[c])));
-      }
-      if (turn == moves.size()) break;
-      decoder->reorder(moves[turn]);
-      std::vector<std::vector<int32_t>> next;
-      std::vector<size_t> next_sentence;
-      for (const int32_t parent : moves[turn]) {
-        next.push_back(prefixes[static_cast<size_t>(parent)]);
-        next.back().push_back(static_cast<int32_t>(4 + rng.below(26)));
-        next_sentence.push_back(sentence[static_cast<size_t>(parent)]);
-      }
-      prefixes = next;
-      sentence = next_sentence;
-    }
+    testing::walk_as_a_beam(
+        *decoder, rng, [&](size_t sentence, const std::vector<int32_t>& prefix, const float* logits) {
+          const auto begin = std::accumulate(
+              sources.lengths.begin(), sources.lengths.begin() + static_cast<long>(sentence), int64_t{0});
+          const auto first = sources.ids.begin() + begin;
+          const auto wanted = uncached(model, {first, first + sources.lengths[sentence]}, prefix);
+          for (size_t c = 0; c < wanted.size(); ++c)
+            ASSERT_NEAR(logits[c], wanted[c], 2e-5 * (1 + std::abs(wanted[c])));
+        });
   }
 }
 

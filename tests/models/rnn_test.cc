@@ -7,39 +7,17 @@
 #include "attention/attention.h"
 #include "autograd/ops.h"
 #include "base/parallel.h"
-#include "models/registry.h"
+#include "models/recurrent_choices.h"
 #include "models/sentence_pairs.h"
 #include "train/optimizer.h"
 
 namespace fovea::models {
 namespace {
 
-struct Choice {
-  const char* model;
-  Json settings;
-};
+using testing::ModelChoice;
+using testing::recurrent_choices;
 
-std::vector<Choice> choices() {
-  std::vector<Choice> all;
-  for (const char* score :
-       {"additive", "dot", "scaled_dot", "cosine(0.2)", "bilinear", "general", "concat", "location"})
-    all.push_back({"bahdanau", {{"score", score}, {"output", all.size() % 2 == 0 ? "maxout" : "linear"}}});
-  all.push_back({"bahdanau", {{"tie", "all"}, {"attention_width", 7}}});
-  all.push_back({"rnn", {{"tie", "output"}}});
-  for (const char* score : {"dot", "general", "concat", "location", "cosine(0.2)"})
-    for (const char* locality : {"global", "local_m", "local_p"})
-      for (const bool feeding : {false, true})
-        all.push_back({"luong",
-                       {{"score", score},
-                        {"locality", locality},
-                        {"window", 2},
-                        {"layers", all.size() % 2 == 0 ? 1 : 2},
-                        {"bidirectional", all.size() % 3 == 0},
-                        {"input_feeding", feeding}}});
-  return all;
-}
-
-std::unique_ptr<TranslationModel> make(const Choice& choice, Rng& rng, float dropout = 0) {
+std::unique_ptr<TranslationModel> make(const ModelChoice& choice, Rng& rng, float dropout = 0) {
   Json settings = choice.settings;
   settings["embedding"] = 12;
   if (!settings.contains("width")) settings["width"] = 12;
@@ -48,7 +26,7 @@ std::unique_ptr<TranslationModel> make(const Choice& choice, Rng& rng, float dro
 }
 
 TEST(RnnTranslators, ABatchIsTheMeanOfItsSentences) {
-  for (const Choice& choice : choices()) {
+  for (const ModelChoice& choice : recurrent_choices()) {
     Rng rng(1);
     const auto model = make(choice, rng);
     nn::Context context;
@@ -63,7 +41,7 @@ TEST(RnnTranslators, ABatchIsTheMeanOfItsSentences) {
 }
 
 TEST(RnnTranslators, TrainingGivesTheSameBytesForAnyThreadCount) {
-  for (const Choice& choice : choices()) {
+  for (const ModelChoice& choice : recurrent_choices()) {
     std::vector<std::vector<float>> runs;
     for (const int threads : {1, 2, 3}) {
       set_num_threads(threads);
@@ -123,7 +101,7 @@ void expect_within_sentences(const data::Batch& batch, const Tensor& weights, bo
 }
 
 TEST(RnnTranslators, ATokenLooksAtItsOwnSentenceAlone) {
-  for (const Choice& choice : choices()) {
+  for (const ModelChoice& choice : recurrent_choices()) {
     Rng rng(1);
     const auto model = make(choice, rng);
     nn::Context context;
@@ -145,7 +123,7 @@ TEST(RnnTranslators, ATokenLooksAtItsOwnSentenceAlone) {
 }
 
 // Share of tokens predicted, teacher-forced.
-double learn(const Choice& choice, int steps) {
+double learn(const ModelChoice& choice, int steps) {
   Rng rng(1);
   Json settings = choice.settings;
   settings["embedding"] = 24;
@@ -181,10 +159,10 @@ TEST(RnnTranslators, AttentionLearnsToReverseWhatOneVectorCannotHold) {
 
 TEST(RnnTranslators, RefuseConfigsThatMakeNoSense) {
   Rng rng(1);
-  for (const Choice& choice :
-       {Choice{"bahdanau", {{"score", "adition"}}}, Choice{"bahdanau", {{"score", "dot / causal"}}},
-        Choice{"bahdanau", {{"output", "softmax"}}}, Choice{"rnn", {{"score", "dot"}}},
-        Choice{"rnn", {{"tie", "some"}}}})
+  for (const ModelChoice& choice :
+       {ModelChoice{"bahdanau", {{"score", "adition"}}}, ModelChoice{"bahdanau", {{"score", "dot / causal"}}},
+        ModelChoice{"bahdanau", {{"output", "softmax"}}}, ModelChoice{"rnn", {{"score", "dot"}}},
+        ModelChoice{"rnn", {{"tie", "some"}}}})
     EXPECT_THROW(make(choice, rng), Error) << choice.settings;
 }
 

@@ -1,0 +1,35 @@
+// The recurrent translators in all their variants.
+#pragma once
+
+#include <vector>
+
+#include "models/registry.h"
+
+namespace fovea::testing {
+
+struct ModelChoice {
+  const char* model;
+  Json settings;
+};
+
+inline std::vector<ModelChoice> recurrent_choices() {
+  std::vector<ModelChoice> all;
+  for (const char* score :
+       {"additive", "dot", "scaled_dot", "cosine(0.2)", "bilinear", "general", "concat", "location"})
+    all.push_back({"bahdanau", {{"score", score}, {"output", all.size() % 2 == 0 ? "maxout" : "linear"}}});
+  all.push_back({"bahdanau", {{"tie", "all"}, {"attention_width", 7}}});
+  all.push_back({"rnn", {{"tie", "output"}}});
+  for (const char* score : {"dot", "general", "concat", "location", "cosine(0.2)"})
+    for (const char* locality : {"global", "local_m", "local_p"})
+      for (const bool feeding : {false, true})
+        all.push_back({"luong",
+                       {{"score", score},
+                        {"locality", locality},
+                        {"window", 2},
+                        {"layers", all.size() % 2 == 0 ? 1 : 2},
+                        {"bidirectional", all.size() % 3 == 0},
+                        {"input_feeding", feeding}}});
+  return all;
+}
+
+}  // namespace fovea::testing
