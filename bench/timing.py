@@ -25,8 +25,8 @@ def measure(step, budget):
     if first > 2:
         return min(first, timed(step))
     step()
-    best, spent, runs, least = float("inf"), 0.0, 0, 5 if first < 0.3 else 2
-    while spent < budget or runs < least:
+    best, spent, runs = float("inf"), 0.0, 0
+    while spent < budget or runs < 5:
         seconds = timed(step)
         best, spent, runs = min(best, seconds), spent + seconds, runs + 1
     return best
