@@ -6,6 +6,10 @@
 
 #include "base/error.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace fovea {
 namespace {
 
@@ -78,6 +82,27 @@ std::string cpu_name() {
     }
   }
   return "unknown CPU";
+}
+
+bool has_dot_products(Level level) {
+#if defined(__x86_64__)
+  struct Features {
+    bool avx512 = false, avx = false;
+  };
+  // Asked of the CPU itself: not every compiler knows the name "avxvnni".
+  static const Features features = [] {
+    Features found;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return found;
+    found.avx512 = (c >> 11 & 1) != 0;
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) found.avx = (a >> 4 & 1) != 0;
+    return found;
+  }();
+  return (level == Level::avx512 && features.avx512) || (level == Level::avx2 && features.avx);
+#else
+  (void)level;
+  return false;
+#endif
 }
 
 }  // namespace fovea

@@ -19,6 +19,9 @@ std::span<const Level> available_levels();
 // Throws Error when FOVEA_ISA names no level or one this CPU lacks; settled by the first call that succeeds.
 Level current_level();
 
+// Whether the CPU sums products of bytes in one instruction of this level: VNNI, with AVX-512 or without.
+bool has_dot_products(Level level);
+
 // "AMD EPYC 7B13" and the like; "unknown CPU" where the system does not tell.
 std::string cpu_name();
 

@@ -13,6 +13,7 @@ namespace {
 
 // Rows taken together: they stay in the second-level cache while all columns pass by.
 constexpr int64_t kBlockRows = 48;
+constexpr int64_t kParts = 8;
 
 int64_t floats_for(int64_t bytes) {
   return (bytes + 3) / 4;
@@ -40,60 +41,86 @@ PackedLinear::PackedLinear(const Tensor& weight, const Tensor& bias, Compute com
   scales_ = Tensor(Shape{out_});
   require(kernels::quantize_int8(out_, in_, rows.data(), q.data(), scales_.data()),
           "int8: a weight is not finite; the model is damaged");
-  packed_ = Tensor(Shape{floats_for(kernels::packed_int8_size(out_, in_))});
-  kernels::int8_kernels().pack(out_, in_, q.data(), reinterpret_cast<int8_t*>(packed_.data()));
-}
-
-void PackedLinear::multiply(int64_t rows, const float* x, float* y) const {
-  kernels::packed_gemm({.m = rows,
-                        .n = out_,
-                        .k = in_,
-                        .a = x,
-                        .lda = in_,
-                        .packed = packed_.data(),
-                        .bias = bias_.defined() ? bias_.data() : nullptr,
-                        .c = y,
-                        .ldc = out_});
-}
-
-void PackedLinear::multiply_int8(int64_t rows, const float* x, float* y) const {
   const kernels::Int8Kernels& kernels = kernels::int8_kernels();
-  const Tensor q(Shape{floats_for(rows * kernels::int8_depth(in_) * 2)}), scales(Shape{rows});
-  auto* quantised = reinterpret_cast<int16_t*>(q.data());
-  kernels.quantize_rows(rows, in_, x, quantised, scales.data());
-  // About 2^18 products make a chunk worth handing out.
-  const int64_t work = std::max<int64_t>(1, rows * in_ * kernels.panel_columns);
-  const int64_t panels = std::max<int64_t>(1, (int64_t{1} << 18) / work);
-  parallel_for(out_, panels * kernels.panel_columns, [&](int64_t begin, int64_t end) {
-    kernels::int8_multiply({.m = rows,
-                            .n = out_,
-                            .k = in_,
-                            .column_begin = begin,
-                            .column_end = end,
-                            .a = quantised,
-                            .a_scales = scales.data(),
-                            .packed = reinterpret_cast<const int8_t*>(packed_.data()),
-                            .scales = scales_.data(),
-                            .bias = bias_.defined() ? bias_.data() : nullptr,
-                            .c = y,
-                            .ldc = out_});
-  });
+  packed_ = Tensor(Shape{floats_for(kernels::packed_int8_size(out_, in_, kernels))});
+  kernels.pack(out_, in_, q.data(), reinterpret_cast<int8_t*>(packed_.data()));
+}
+
+// Rows and columns of one call that are computed together.
+struct PackedLinear::Block {
+  int64_t rows, column_begin, column_end;
+  const float* x;       // float32: the rows
+  const int32_t* q;     // int8: the rows, quantised,
+  const float* scales;  // and their scales
+  float* y;
+};
+
+void PackedLinear::multiply(const Block& block) const {
+  const float* bias = bias_.defined() ? bias_.data() : nullptr;
+  if (compute_ == Compute::float32) {
+    kernels::packed_gemm_kernels().multiply({.m = block.rows,
+                                             .n = out_,
+                                             .k = in_,
+                                             .column_begin = block.column_begin,
+                                             .column_end = block.column_end,
+                                             .a = block.x,
+                                             .lda = in_,
+                                             .packed = packed_.data(),
+                                             .bias = bias,
+                                             .c = block.y,
+                                             .ldc = out_});
+  } else {
+    kernels::int8_kernels().multiply({.m = block.rows,
+                                      .n = out_,
+                                      .k = in_,
+                                      .column_begin = block.column_begin,
+                                      .column_end = block.column_end,
+                                      .a = block.q,
+                                      .a_scales = block.scales,
+                                      .packed = reinterpret_cast<const int8_t*>(packed_.data()),
+                                      .scales = scales_.data(),
+                                      .bias = bias,
+                                      .c = block.y,
+                                      .ldc = out_});
+  }
 }
 
 Tensor PackedLinear::operator()(const Tensor& x, kernels::Epilogue activation) const {
   FOVEA_ASSERT(x.is_contiguous() && x.size(-1) == in_);
   const int64_t rows = x.size(0);
   Tensor y({rows, out_});
-  parallel_for(rows, kBlockRows, [&](int64_t begin, int64_t end) {
-    const float* from = x.data() + begin * in_;
-    float* to = y.data() + begin * out_;
-    if (compute_ == Compute::float32)
-      multiply(end - begin, from, to);
-    else
-      multiply_int8(end - begin, from, to);
-    if (activation != kernels::Epilogue::none)
+  const bool int8 = compute_ == Compute::int8;
+  const kernels::Int8Kernels& kernels = kernels::int8_kernels();
+  const int64_t groups = kernels.groups(in_);
+  const Tensor quantised(Shape{int8 ? rows * groups : 0}), scales(Shape{int8 ? rows : 0});
+  auto* q = reinterpret_cast<int32_t*>(quantised.data());
+  if (int8)
+    parallel_for(rows, std::max<int64_t>(1, 65536 / in_), [&](int64_t begin, int64_t end) {
+      kernels.quantize_rows(end - begin, in_, x.data() + begin * in_, q + begin * groups,
+                            scales.data() + begin);
+    });
+  // A part has 2^18 products at least, and there are no more parts of a block of rows than kParts.
+  const int64_t panel = int8 ? kernels.panel_columns : kernels::packed_gemm_kernels().panel_columns;
+  const int64_t panel_work = std::max<int64_t>(1, std::min(rows, kBlockRows) * in_ * panel);
+  const int64_t panels = (out_ + panel - 1) / panel;
+  const int64_t part = panel * std::max((int64_t{1} << 18) / panel_work + 1, (panels + kParts - 1) / kParts);
+  const int64_t parts = (out_ + part - 1) / part, blocks = (rows + kBlockRows - 1) / kBlockRows;
+  parallel_chunks(blocks * parts, [&](int64_t chunk) {
+    const int64_t begin = chunk / parts * rows / blocks, end = (chunk / parts + 1) * rows / blocks;
+    const int64_t column = chunk % parts * part, columns = std::min(part, out_ - column);
+    multiply({.rows = end - begin,
+              .column_begin = column,
+              .column_end = column + columns,
+              .x = x.data() + begin * in_,
+              .q = q + (int8 ? begin * groups : 0),
+              .scales = scales.data() + (int8 ? begin : 0),
+              .y = y.data() + begin * out_});
+    if (activation == kernels::Epilogue::none) return;
+    for (int64_t row = begin; row < end; ++row) {
+      float* piece = y.data() + row * out_ + column;
       kernels::bias_activation(
-          {.activation = activation, .rows = end - begin, .columns = out_, .x = to, .y = to});
+          {.activation = activation, .rows = 1, .columns = columns, .x = piece, .y = piece});
+    }
   });
   return y;
 }

@@ -27,8 +27,8 @@ class PackedLinear {
   Tensor operator()(const Tensor& x, kernels::Epilogue activation = kernels::Epilogue::none) const;
 
  private:
-  void multiply(int64_t rows, const float* x, float* y) const;
-  void multiply_int8(int64_t rows, const float* x, float* y) const;
+  struct Block;
+  void multiply(const Block& block) const;
 
   Compute compute_ = Compute::float32;
   int64_t in_ = 0, out_ = 0;

@@ -7,11 +7,7 @@
 
 #include "kernels/level_table.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
-FOVEA_LEVEL_TABLES(Int8Kernels, int8_table, int8_kernels)
+FOVEA_LEVEL_TABLES(Int8Ways, int8_table, int8_ways)
 
 namespace fovea::kernels {
 namespace {
@@ -42,42 +38,20 @@ bool quantize_int8(int64_t rows, int64_t columns, const float* weights, int8_t* 
   return true;
 }
 
-int32_t int8_activation_limit(int64_t k) {
+int32_t int8_activation_limit(int64_t together, int64_t k) {
   const int64_t most = std::numeric_limits<int32_t>::max() / (127 * std::max<int64_t>(1, k));
-  return static_cast<int32_t>(std::min<int64_t>(kInt8Activation, most));
+  return static_cast<int32_t>(std::min<int64_t>(together == 2 ? 2047 : 127, most));
 }
 
-bool has_dot_products(Level level) {
-#if defined(__x86_64__)
-  struct Features {
-    bool avx512 = false, avx = false;
-  };
-  // Asked of the CPU itself: not every compiler knows the name "avxvnni".
-  static const Features features = [] {
-    Features found;
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return found;
-    found.avx512 = (c >> 11 & 1) != 0;
-    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) found.avx = (a >> 4 & 1) != 0;
-    return found;
-  }();
-  return (level == Level::avx512 && features.avx512) || (level == Level::avx2 && features.avx);
-#else
-  (void)level;
-  return false;
-#endif
+const Int8Kernels& int8_kernels(Level level) {
+  const Int8Ways& ways = int8_ways(level);
+  return ways.bytes.multiply != nullptr && has_dot_products(level) ? ways.bytes : ways.words;
 }
 
-void int8_multiply(const Int8Product& product, Level level) {
-  const Int8Kernels& kernels = int8_kernels(level);
-  const auto multiply =
-      kernels.multiply_dot != nullptr && has_dot_products(level) ? kernels.multiply_dot : kernels.multiply;
-  multiply(product);
-}
-
-int64_t packed_int8_size(int64_t n, int64_t k, Level level) {
-  const int64_t columns = int8_kernels(level).panel_columns;
-  return (n + columns - 1) / columns * columns * int8_depth(k);
+int64_t packed_int8_size(int64_t n, int64_t k, const Int8Kernels& kernels) {
+  const int64_t columns = kernels.panel_columns, panels = (n + columns - 1) / columns;
+  // Bytes begin with what the 128 in every activation adds to a column's sum, to be taken off.
+  return panels * columns * (kernels.groups(k) * kernels.together + (kernels.together == 4 ? 4 : 0));
 }
 
 }  // namespace fovea::kernels

@@ -1,6 +1,6 @@
-// A panel holds two vectors' columns; for each pair of rows of W^T it holds every column's two bytes side by
-// side, which a multiply-add of int16 pairs sums into the column's int32. On Zen 3 the two multiply ports
-// take 32 products a cycle, twice the floats'; CPUs with VNNI multiply and add in one instruction.
+// A panel holds two vectors' columns; for each group of rows of W^T it holds every column's few bytes side by
+// side, which one instruction multiplies and sums into the column's int32. On Zen 3 the two multiply ports
+// take 32 products of int16 a cycle, twice the floats'; with VNNI and AVX-512 it is 128 of bytes, four times.
 //
 // Measured on one Zen 3 core, thousand million operations a second, matrices coming from memory; ours with
 // the quantising of x, oneDNN 2.6 without, its u8s8 sums saturating:
@@ -24,73 +24,129 @@ using V32 = hn::Vec<D32>;
 using V16 = hn::Vec<D16>;
 constexpr D32 d32;
 constexpr D16 d16;
-constexpr D8 d8;
 constexpr int64_t kColumns = 2 * kLanes;
-constexpr int kTileRows = 6;  // 12 of 16 registers hold sums
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kTileRows = 12;  // 24 of 32 registers hold sums
+#else
+constexpr int kTileRows = 6;  // 12 of 16
+#endif
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-#define FOVEA_PAIRS_IN_PLACE 1
+#define FOVEA_IN_PLACE 1
 #if HWY_TARGET <= HWY_AVX3
 #define FOVEA_ANY_VECTOR "v"
-#define FOVEA_DOT "vpdpwssd"
+#define FOVEA_DOT "vpdpbusd"
 #else
 #define FOVEA_ANY_VECTOR "x"
-#define FOVEA_DOT "%{vex%} vpdpwssd"
+#define FOVEA_DOT "%{vex%} vpdpbusd"
 #endif
 #else
-#define FOVEA_PAIRS_IN_PLACE 0
+#define FOVEA_IN_PLACE 0
 #endif
 
-// sum + a[2i] b[2i] + a[2i + 1] b[2i + 1], where the level keeps pairs together; `other` is used elsewhere.
-// kDot: in one instruction, where the CPU has it (VNNI). Left to itself, GCC 12 brings all rows' factors
-// first and spills the sums, or copies each sum: so the instructions stand here, in the order of the rows.
-template <bool kDot>
-HWY_INLINE V32 add_pairs(V16 a, V16 b, V32 sum, V32& other) {
-#if FOVEA_PAIRS_IN_PLACE
-  (void)other;
-  auto total = sum.raw;
-  if constexpr (kDot) {
-    asm volatile(FOVEA_DOT " %2, %1, %0"
-                 : "+" FOVEA_ANY_VECTOR(total)
-                 : FOVEA_ANY_VECTOR(a.raw), FOVEA_ANY_VECTOR(b.raw));
-  } else {
-    auto pairs = total;
+// Pairs of int16. Left to itself, GCC 12 brings all rows' factors first and spills the sums, or copies each
+// sum: so the instructions of both ways stand here, in the order of the rows.
+struct Words {
+  static constexpr int64_t kTogether = 2;
+  static constexpr bool kStarts = false;
+
+  static V32 HWY_INLINE right(const int8_t* b) {
+    return hn::BitCast(d32, hn::PromoteTo(d16, hn::LoadU(D8(), b)));
+  }
+  // sum + a[2i] b[2i] + a[2i + 1] b[2i + 1], where the level keeps pairs together; `other` is used elsewhere.
+  static V32 HWY_INLINE add(V32 a, V32 b, V32 sum, V32& other) {
+#if FOVEA_IN_PLACE
+    (void)other;
+    auto total = sum.raw, pairs = total;
     asm volatile("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
                  : "+" FOVEA_ANY_VECTOR(total), "=&" FOVEA_ANY_VECTOR(pairs)
                  : FOVEA_ANY_VECTOR(a.raw), FOVEA_ANY_VECTOR(b.raw));
+    return V32{total};
+#else
+    return hn::ReorderWidenMulAccumulate(d32, hn::BitCast(d16, a), hn::BitCast(d16, b), sum, other);
+#endif
   }
-  return V32{total};
+  static V32 HWY_INLINE joined(V32 sum, V32 other) {
+#if FOVEA_IN_PLACE
+    (void)other;
+    return sum;
 #else
-  return hn::ReorderWidenMulAccumulate(d32, a, b, sum, other);
+    return hn::RearrangeToOddPlusEven(sum, other);
 #endif
+  }
+  static void HWY_INLINE store(V32 values, int64_t count, int32_t* to) {
+    const hn::Rebind<int16_t, D32> narrow;
+    if (count == kLanes)
+      return hn::StoreU(hn::DemoteTo(narrow, values), narrow, reinterpret_cast<int16_t*>(to));
+    HWY_ALIGN int16_t some[kLanes];
+    hn::Store(hn::DemoteTo(narrow, values), narrow, some);
+    __builtin_memcpy(to, some, static_cast<size_t>((count + 1) / 2) * sizeof(int32_t));
+  }
+};
+
+#if FOVEA_IN_PLACE
+// Fours of bytes, those of x unsigned: for CPUs with VNNI. Sums wrap on their way, and are right at the end.
+struct Bytes {
+  static constexpr int64_t kTogether = 4;
+  static constexpr bool kStarts = true;
+
+  static V32 HWY_INLINE right(const int8_t* b) { return hn::LoadU(d32, reinterpret_cast<const int32_t*>(b)); }
+  static V32 HWY_INLINE add(V32 a, V32 b, V32 sum, V32&) {
+    auto total = sum.raw;
+    asm volatile(FOVEA_DOT " %2, %1, %0"
+                 : "+" FOVEA_ANY_VECTOR(total)
+                 : FOVEA_ANY_VECTOR(a.raw), FOVEA_ANY_VECTOR(b.raw));
+    return V32{total};
+  }
+  static V32 HWY_INLINE joined(V32 sum, V32) { return sum; }
+  static void HWY_INLINE store(V32 values, int64_t count, int32_t* to) {
+    const hn::Rebind<uint8_t, D32> narrow;
+    const auto bytes = hn::DemoteTo(narrow, hn::Add(values, hn::Set(d32, 128)));
+    if (count == kLanes) return hn::StoreU(bytes, narrow, reinterpret_cast<uint8_t*>(to));
+    HWY_ALIGN uint8_t some[kLanes];
+    hn::Store(bytes, narrow, some);
+    __builtin_memcpy(to, some, static_cast<size_t>((count + 3) / 4) * sizeof(int32_t));
+  }
+};
+#endif
+
+// Bytes of a panel of W^T: the columns' starts, then for each group of rows every column's few side by side.
+template <class Way>
+constexpr int64_t panel_bytes(int64_t groups) {
+  return kColumns * (groups * Way::kTogether + (Way::kStarts ? 4 : 0));
+}
+template <class Way>
+constexpr int64_t groups_of(int64_t k) {
+  return (k + Way::kTogether - 1) / Way::kTogether;
 }
 
-HWY_INLINE V32 joined(V32 sum, V32 other) {
-#if FOVEA_PAIRS_IN_PLACE
-  (void)other;
-  return sum;
-#else
-  return hn::RearrangeToOddPlusEven(sum, other);
-#endif
-}
-
+template <class Way>
 void pack(int64_t n, int64_t k, const int8_t* q, int8_t* packed) {
-  const int64_t depth = int8_depth(k);
+  const int64_t groups = groups_of<Way>(k);
   for (int64_t first = 0; first < n; first += kColumns) {
-    int8_t* panel = packed + first * depth;
-    for (int64_t p = 0; p < depth; ++p)
+    int8_t* panel = packed + first / kColumns * panel_bytes<Way>(groups);
+    if (Way::kStarts) {
+      for (int64_t j = 0; j < kColumns; ++j) {
+        int32_t start = 0;
+        for (int64_t p = 0; p < k && first + j < n; ++p) start -= 128 * q[(first + j) * k + p];
+        __builtin_memcpy(panel, &start, sizeof start);
+        panel += sizeof start;
+      }
+    }
+    for (int64_t p = 0; p < groups * Way::kTogether; ++p)
       for (int64_t j = 0; j < kColumns; ++j)
-        panel[(p / 2 * kColumns + j) * 2 + p % 2] =
+        panel[(p / Way::kTogether * kColumns + j) * Way::kTogether + p % Way::kTogether] =
             first + j < n && p < k ? q[(first + j) * k + p] : static_cast<int8_t>(0);
   }
 }
 
-void quantize_rows(int64_t rows, int64_t k, const float* x, int16_t* q, float* scales) {
-  const hn::Rebind<int16_t, D> narrow;
-  const auto limit = static_cast<float>(int8_activation_limit(k));
+template <class Way>
+void quantize_rows(int64_t rows, int64_t k, const float* x, int32_t* q, float* scales) {
+  const auto limit = static_cast<float>(int8_activation_limit(Way::kTogether, k));
+  const int64_t groups = groups_of<Way>(k);
   for (int64_t i = 0; i < rows; ++i) {
     const float* row = x + i * k;
-    int16_t* to = q + i * int8_depth(k);
+    int32_t* to = q + i * groups;
     const float largest = max_of(k, [&](int64_t p, int64_t lanes) HWY_ATTR {
       return keep_first(hn::Abs(load(row + p, lanes)), lanes, -__builtin_inff());
     });
@@ -100,68 +156,65 @@ void quantize_rows(int64_t rows, int64_t k, const float* x, int16_t* q, float* s
     const bool finite = mark == 0, counts = finite && largest >= 1e-30f;
     scales[i] = finite ? (counts ? largest / limit : 0) : __builtin_nanf("");
     const V factor = hn::Set(d, counts ? limit / largest : 0);
-    int64_t p = 0;
-    if (!counts) {
-      for (; p < int8_depth(k); ++p) to[p] = 0;
-      continue;
-    }
-    for (; p + kLanes <= k; p += kLanes)
-      hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(hn::Mul(hn::LoadU(d, row + p), factor))), narrow,
-                 to + p);
-    if (p < k) {
-      HWY_ALIGN int16_t last[kLanes];
-      hn::Store(hn::DemoteTo(narrow, hn::NearestInt(hn::Mul(load(row + p, k - p), factor))), narrow, last);
-      for (int64_t j = 0; p < k; ++p, ++j) to[p] = last[j];
-    }
-    if (k % 2 != 0) to[k] = 0;
+    for_vectors(k, [&](int64_t p, int64_t lanes) HWY_ATTR {
+      // What is not finite is not converted: its row is marked already.
+      const V32 values = counts ? hn::NearestInt(hn::Mul(load(row + p, lanes), factor)) : hn::Zero(d32);
+      Way::store(values, lanes, to + p / Way::kTogether);
+    });
   }
 }
 
 struct Tile {
-  int64_t depth;
-  const int16_t* a;
+  int64_t groups;
+  const int32_t* a;
   const float* a_scales;
-  const int8_t* b;
+  const int8_t* b;  // a panel
   const float* scales;
   const float* bias;
   float* c;
   int64_t ldc;
-  const int8_t* ahead;  // what is asked for at rows 2 i and 2 i + 1 of W^T: ahead + i * ahead_step
-  int64_t ahead_step;
+  uintptr_t ahead;  // what is asked for at group p of W^T: ahead + p * ahead_step
+  uintptr_t ahead_step;
 };
 
-template <int kRows, bool kDot>
+template <class Way, int kRows>
 HWY_INLINE void run_tile(const Tile& t) {
   V32 sum[kRows][2], other[kRows][2];
-#pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) sum[i][0] = sum[i][1] = other[i][0] = other[i][1] = hn::Zero(d32);
-  const int16_t* HWY_RESTRICT a = t.a;
   const int8_t* HWY_RESTRICT b = t.b;
-  const int8_t* ahead = t.ahead;
-  const int64_t depth = t.depth, ahead_step = t.ahead_step;
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    other[i][0] = other[i][1] = sum[i][0] = sum[i][1] = hn::Zero(d32);
+    if constexpr (Way::kStarts) {
+      sum[i][0] = Way::right(b);
+      sum[i][1] = Way::right(b + 4 * kLanes);
+    }
+  }
+  if (Way::kStarts) b += 4 * kColumns;
+  const int32_t* HWY_RESTRICT a = t.a;
+  const int64_t groups = t.groups;
+  uintptr_t ahead = t.ahead;
+  const uintptr_t ahead_step = t.ahead_step;
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) __builtin_prefetch(t.c + i * t.ldc, 1, 3);
-  for (int64_t p = 0; p < depth; p += 2) {
-    __builtin_prefetch(ahead, 0, 2);
+  for (int64_t p = 0; p < groups; ++p) {
+    __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 2);
     ahead += ahead_step;
-    const V16 right0 = hn::PromoteTo(d16, hn::LoadU(d8, b));
-    const V16 right1 = hn::PromoteTo(d16, hn::LoadU(d8, b + 2 * kLanes));
+    const V32 right0 = Way::right(b);
+    const V32 right1 = Way::right(b + Way::kTogether * kLanes);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      int32_t pair;
-      __builtin_memcpy(&pair, a + i * depth + p, sizeof pair);
-      const V16 left = hn::BitCast(d16, hn::Set(d32, pair));
-      sum[i][0] = add_pairs<kDot>(left, right0, sum[i][0], other[i][0]);
-      sum[i][1] = add_pairs<kDot>(left, right1, sum[i][1], other[i][1]);
+      const V32 left = hn::Set(d32, a[i * groups + p]);
+      sum[i][0] = Way::add(left, right0, sum[i][0], other[i][0]);
+      sum[i][1] = Way::add(left, right1, sum[i][1], other[i][1]);
     }
-    b += 2 * kColumns;
+    b += Way::kTogether * kColumns;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
     const V row_scale = hn::Set(d, t.a_scales[i]);
 #pragma GCC unroll 2
     for (int j = 0; j < 2; ++j) {
-      const V value = hn::ConvertTo(d, joined(sum[i][j], other[i][j]));
+      const V value = hn::ConvertTo(d, Way::joined(sum[i][j], other[i][j]));
       const V scale = hn::Mul(row_scale, hn::LoadU(d, t.scales + j * kLanes));
       hn::StoreU(hn::MulAdd(value, scale, hn::LoadU(d, t.bias + j * kLanes)), d,
                  t.c + i * t.ldc + j * kLanes);
@@ -169,31 +222,24 @@ HWY_INLINE void run_tile(const Tile& t) {
   }
 }
 
-template <bool kDot>
+// The tile of `rows` rows, at most kMost.
+template <class Way, int kMost>
+HWY_INLINE void choose_tile(int64_t rows, const Tile& t) {
+  if (rows == kMost) return run_tile<Way, kMost>(t);
+  if constexpr (kMost > 1) choose_tile<Way, kMost - 1>(rows, t);
+}
+template <class Way>
 HWY_NOINLINE void run_rows(int64_t rows, const Tile& t) {
-  switch (rows) {
-    case 1:
-      return run_tile<1, kDot>(t);
-    case 2:
-      return run_tile<2, kDot>(t);
-    case 3:
-      return run_tile<3, kDot>(t);
-    case 4:
-      return run_tile<4, kDot>(t);
-    case 5:
-      return run_tile<5, kDot>(t);
-    default:
-      return run_tile<6, kDot>(t);
-  }
+  choose_tile<Way, kTileRows>(rows, t);
 }
 
-template <bool kDot>
+template <class Way>
 void multiply(const Int8Product& g) {
   HWY_ALIGN static const float zeros[kColumns] = {};
   if (g.m == 0) return;
-  const int64_t depth = int8_depth(g.k);
-  const int64_t groups = (g.m + kTileRows - 1) / kTileRows;
-  const int64_t group_rows = g.m / groups, longer = g.m % groups;
+  const int64_t groups = groups_of<Way>(g.k), panel = panel_bytes<Way>(groups);
+  const int64_t parts = (g.m + kTileRows - 1) / kTileRows;
+  const int64_t part_rows = g.m / parts, longer = g.m % parts;
   HWY_ALIGN float buffer[kTileRows * kColumns], scales[kColumns] = {}, bias[kColumns] = {};
   for (int64_t j = g.column_begin; j < g.column_end; j += kColumns) {
     const int64_t columns = g.column_end - j < kColumns ? g.column_end - j : kColumns;
@@ -202,43 +248,55 @@ void multiply(const Int8Product& g) {
       scales[i] = g.scales[j + i];
       bias[i] = g.bias != nullptr ? g.bias[j + i] : 0;
     }
-    Tile t{.depth = depth,
+    const int8_t* b = g.packed + j / kColumns * panel;
+    // The next panel comes while this one is used; each part of the rows asks for its share.
+    const int8_t* next = j + kColumns < g.n ? b + panel : g.packed;
+    Tile t{.groups = groups,
            .a = g.a,
            .a_scales = g.a_scales,
-           .b = g.packed + j * depth,
+           .b = b,
            .scales = whole ? g.scales + j : scales,
            .bias = whole ? (g.bias != nullptr ? g.bias + j : zeros) : bias,
            .c = whole ? g.c + j : buffer,
            .ldc = whole ? g.ldc : kColumns,
-           // The next panel comes while this one is used; each group of rows asks for its share.
-           .ahead = g.packed + (j + kColumns < g.column_end ? j + kColumns : g.column_begin) * depth,
-           .ahead_step = (2 * kColumns + groups - 1) / groups};
+           .ahead = reinterpret_cast<uintptr_t>(next),
+           .ahead_step = static_cast<uintptr_t>((Way::kTogether * kColumns + parts - 1) / parts)};
     int64_t done = 0;
-    for (int64_t group = 0; group < groups; ++group) {
-      const int64_t rows = group_rows + (group < longer ? 1 : 0);
-      run_rows<kDot>(rows, t);
-      t.ahead += depth / 2 * t.ahead_step;
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t rows = part_rows + (part < longer ? 1 : 0);
+      run_rows<Way>(rows, t);
+      t.ahead += static_cast<uintptr_t>(groups) * t.ahead_step;
       if (whole) {
         t.c += rows * g.ldc;
       } else {
         for (int64_t i = 0; i < rows; ++i)
           for (int64_t c = 0; c < columns; ++c) g.c[(done + i) * g.ldc + j + c] = buffer[i * kColumns + c];
       }
-      t.a += rows * depth;
+      t.a += rows * groups;
       t.a_scales += rows;
       done += rows;
     }
   }
 }
 
+template <class Way>
+constexpr Int8Kernels way() {
+  return {.panel_columns = kColumns,
+          .together = Way::kTogether,
+          .pack = pack<Way>,
+          .quantize_rows = quantize_rows<Way>,
+          .multiply = multiply<Way>};
+}
+
 }  // namespace
 
 namespace FOVEA_LEVEL {
-extern const Int8Kernels int8_table;
-const Int8Kernels int8_table{.panel_columns = kColumns,
-                             .pack = pack,
-                             .quantize_rows = quantize_rows,
-                             .multiply = multiply<false>,
-                             .multiply_dot = FOVEA_PAIRS_IN_PLACE ? multiply<FOVEA_PAIRS_IN_PLACE> : nullptr};
+extern const Int8Ways int8_table;
+#if FOVEA_IN_PLACE
+const Int8Ways int8_table{.words = way<Words>(), .bytes = way<Bytes>()};
+#else
+const Int8Ways int8_table{.words = way<Words>(), .bytes = {}};
+#endif
 }  // namespace FOVEA_LEVEL
+
 }  // namespace fovea::kernels

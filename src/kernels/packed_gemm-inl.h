@@ -47,8 +47,8 @@ struct Tile {
   int64_t start_stride;
   float* c;
   int64_t ldc;
-  const char* ahead;   // what memory is asked for at row p of B: ahead + p * ahead_step
-  int64_t ahead_step;  // bytes
+  uintptr_t ahead;       // what memory is asked for at row p of B: ahead + p * ahead_step
+  uintptr_t ahead_step;  // bytes
 };
 
 template <int kRows, int kPanels, Rows kWhere>
@@ -64,7 +64,7 @@ HWY_INLINE void run_tile(const Tile& t) {
   const float* HWY_RESTRICT b = t.b;
   const float* HWY_RESTRICT a = t.a;
   const int64_t lda = t.lda;
-  const char* ahead = t.ahead;
+  uintptr_t ahead = t.ahead;
   // C is often cold. With a small depth the sums are there before it: the tile above asks as well.
 #pragma GCC unroll 32
   for (int i = 0; i < 2 * kRows; ++i) __builtin_prefetch(t.c + i * t.ldc, 1, 3);
@@ -74,7 +74,7 @@ HWY_INLINE void run_tile(const Tile& t) {
 #pragma GCC unroll 16
     for (int j = 0; j < kWide; ++j)
       right[j] = hn::LoadU(d, b + j / kVectors * t.panel_stride + j % kVectors * kLanes);
-    __builtin_prefetch(ahead, 0, 2);
+    __builtin_prefetch(reinterpret_cast<const void*>(ahead), 0, 2);
     ahead += t.ahead_step;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -94,48 +94,15 @@ HWY_INLINE void run_tile(const Tile& t) {
   }
 }
 
+// The tile of `rows` rows, at most kMost.
+template <int kMost, int kPanels, Rows kWhere>
+HWY_INLINE void choose_tile(int64_t rows, const Tile& t) {
+  if (rows == kMost) return run_tile<kMost, kPanels, kWhere>(t);
+  if constexpr (kMost > 1) choose_tile<kMost - 1, kPanels, kWhere>(rows, t);
+}
 template <int kPanels, Rows kWhere>
 HWY_NOINLINE void run_rows(int64_t rows, const Tile& t) {
-  switch (rows) {
-    case 1:
-      return run_tile<1, kPanels, kWhere>(t);
-    case 2:
-      return run_tile<2, kPanels, kWhere>(t);
-    default:
-      break;
-  }
-  if constexpr (kPanels == 1) {
-    switch (rows) {
-      case 3:
-        return run_tile<3, 1, kWhere>(t);
-      case 4:
-        return run_tile<4, 1, kWhere>(t);
-      case 5:
-        return run_tile<5, 1, kWhere>(t);
-      case 6:
-        return run_tile<6, 1, kWhere>(t);
-      default:
-        break;
-    }
-    if constexpr (kTileRows > 6) {
-      switch (rows) {
-        case 7:
-          return run_tile<7, 1, kWhere>(t);
-        case 8:
-          return run_tile<8, 1, kWhere>(t);
-        case 9:
-          return run_tile<9, 1, kWhere>(t);
-        case 10:
-          return run_tile<10, 1, kWhere>(t);
-        case 11:
-          return run_tile<11, 1, kWhere>(t);
-        case 12:
-          return run_tile<12, 1, kWhere>(t);
-        default:
-          break;
-      }
-    }
-  }
+  choose_tile<kPanels == 1 ? kTileRows : 4 / kPanels, kPanels, kWhere>(rows, t);
 }
 
 // The panel that reaches past column n: computed in a full-width buffer, the columns there are copied out.
@@ -161,7 +128,8 @@ HWY_INLINE int64_t smaller(int64_t x, int64_t y) {
 // while that one is used, each group of rows for its share: else the first group alone would wait for memory.
 HWY_INLINE const float* next_piece(const PackedProduct& g, int64_t p, int64_t end) {
   if (end < g.column_end) return g.packed + end * g.k + p * kColumns;
-  return g.packed + g.column_begin * g.k + (p + kDepth < g.k ? p + kDepth : p) * kColumns;
+  if (p + kDepth < g.k) return g.packed + g.column_begin * g.k + (p + kDepth) * kColumns;
+  return g.packed + (end < g.n ? end : 0) * g.k;  // whose part of the columns may come next
 }
 
 // Rows of A in groups of nearly equal size: 7 are 4 and 3, not 6 and 1.
@@ -180,7 +148,7 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
   const int64_t together = kWhere == Rows::together ? 1 : g.m == 1 ? 4 : g.m == 2 ? 2 : 1;
   const int64_t panel_stride = kColumns * g.k;
   constexpr int64_t kRowBytes = kColumns * static_cast<int64_t>(sizeof(float));
-  const int64_t share = (kRowBytes + groups.count - 1) / groups.count;
+  const auto share = static_cast<uintptr_t>((kRowBytes + groups.count - 1) / groups.count);
   for (int64_t j = g.column_begin; j < g.column_end;) {
     const int64_t wide = g.column_end - j >= together * kColumns ? together : 1;
     const int64_t columns = smaller(wide * kColumns, g.column_end - j);
@@ -193,7 +161,7 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
            .start_stride = 0,
            .c = g.c + j,
            .ldc = g.ldc,
-           .ahead = reinterpret_cast<const char*>(next_piece(g, p, j + columns)),
+           .ahead = reinterpret_cast<uintptr_t>(next_piece(g, p, j + columns)),
            .ahead_step = share};
     for (int64_t group = 0; group < groups.count; ++group) {
       const int64_t rows = groups.rows(group);
@@ -212,7 +180,7 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
       }
       t.a += kWhere == Rows::apart ? rows * lda : kGroupStride;
       t.c += rows * g.ldc;
-      t.ahead += t.depth * share;
+      t.ahead += static_cast<uintptr_t>(t.depth) * share;
     }
     j += columns;
   }

@@ -72,7 +72,4 @@ int64_t packed_size(int64_t n, int64_t k, Level level = current_level());
 // The whole of pack(), on all threads.
 void pack_parallel(const PackSource& source, float* packed, Level level = current_level());
 
-// All columns (column_begin and column_end are ignored), cut over threads where the product is large enough.
-void packed_gemm(PackedProduct product);
-
 }  // namespace fovea::kernels

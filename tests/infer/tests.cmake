@@ -6,3 +6,4 @@ target_link_libraries(test_infer_metrics_test PRIVATE nlohmann_json::nlohmann_js
 fovea_test(infer/transformer_decoder_test unit)
 fovea_test(infer/recurrent_decoder_test unit)
 target_link_libraries(test_infer_recurrent_decoder_test PRIVATE nlohmann_json::nlohmann_json)
+fovea_test(infer/packed_linear_test unit)

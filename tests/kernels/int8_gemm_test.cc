@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/rng.h"
@@ -11,53 +12,66 @@
 namespace fovea::kernels {
 namespace {
 
-// The level's product, and the one of CPUs that sum pairs in one instruction where this is one.
-std::vector<void (*)(const Int8Product&)> products(Level level) {
-  const Int8Kernels& kernels = int8_kernels(level);
-  if (kernels.multiply_dot == nullptr || !has_dot_products(level)) return {kernels.multiply};
-  return {kernels.multiply, kernels.multiply_dot};
+// The ways to multiply that this CPU has at a level.
+std::vector<Int8Kernels> ways(Level level) {
+  std::vector<Int8Kernels> found{int8_ways(level).words};
+  if (level == Level::scalar || has_dot_products(level)) found.push_back(int8_ways(level).bytes);
+  return found;
 }
 
-TEST(Int8Gemm, EveryLevelSumsTheExactIntegers) {
+// Activations as a kernel wants them.
+std::vector<int32_t> stored(const Int8Kernels& kernels, int64_t m, int64_t k,
+                            const std::vector<int32_t>& values) {
+  std::vector<int32_t> result(static_cast<size_t>(m * kernels.groups(k)), 0);
+  const int64_t width = 4 / kernels.together;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < k; ++p) {
+      // Little-endian: the low bytes come first.
+      const int32_t value = values[static_cast<size_t>(i * k + p)] + (width == 1 ? 128 : 0);
+      std::memcpy(reinterpret_cast<char*>(&result[static_cast<size_t>(i * kernels.groups(k))]) + p * width,
+                  &value, static_cast<size_t>(width));
+    }
+  return result;
+}
+
+TEST(Int8Gemm, EveryWaySumsTheExactIntegers) {
   Rng rng(1);
   for (const Level level : available_levels()) {
-    const Int8Kernels& kernels = int8_kernels(level);
-    for (const int64_t m : {1, 2, 5, 6, 7, 13, 32}) {
-      for (const int64_t n : {1, 15, 16, 33, 100}) {
-        for (const int64_t k : {1, 2, 7, 64, 129, 500}) {
-          std::vector<int8_t> w(static_cast<size_t>(n * k));
-          for (int8_t& x : w) x = static_cast<int8_t>(static_cast<int>(rng.below(255)) - 127);
-          std::vector<int16_t> a(static_cast<size_t>(m * int8_depth(k)), 0);
-          for (int64_t i = 0; i < m; ++i)
-            for (int64_t p = 0; p < k; ++p)
-              a[static_cast<size_t>(i * int8_depth(k) + p)] = static_cast<int16_t>(
-                  static_cast<int>(rng.below(2 * kInt8Activation + 1)) - kInt8Activation);
-          std::vector<int8_t> packed(static_cast<size_t>(packed_int8_size(n, k, level)));
-          kernels.pack(n, k, w.data(), packed.data());
-          // A power of two scales without rounding; the float of a sum rounds as the hardware does.
-          const std::vector<float> a_scales(static_cast<size_t>(m), 0.5f),
-              scales(static_cast<size_t>(n), 0.25f);
-          for (const auto multiply : products(level)) {
+    for (const Int8Kernels& kernels : ways(level)) {
+      for (const int64_t m : {1, 2, 5, 6, 7, 12, 13, 32}) {
+        for (const int64_t n : {1, 15, 16, 33, 100}) {
+          for (const int64_t k : {1, 2, 7, 64, 129, 500}) {
+            std::vector<int8_t> w(static_cast<size_t>(n * k));
+            for (int8_t& x : w) x = static_cast<int8_t>(static_cast<int>(rng.below(255)) - 127);
+            const int32_t limit = int8_activation_limit(kernels.together, k);
+            std::vector<int32_t> a(static_cast<size_t>(m * k));
+            for (int32_t& x : a)
+              x = static_cast<int32_t>(rng.below(static_cast<uint64_t>(2 * limit + 1))) - limit;
+            std::vector<int8_t> packed(static_cast<size_t>(packed_int8_size(n, k, kernels)));
+            kernels.pack(n, k, w.data(), packed.data());
+            // A power of two scales without rounding; the float of a sum rounds as the hardware does.
+            const std::vector<float> a_scales(static_cast<size_t>(m), 0.5f),
+                scales(static_cast<size_t>(n), 0.25f);
+            const std::vector<int32_t> q = stored(kernels, m, k, a);
             testing::Guarded c(m * n);
             const int64_t half = n / 2 / kernels.panel_columns * kernels.panel_columns;
             for (const auto& [begin, end] : {std::pair{int64_t{0}, half}, std::pair{half, n}})
-              multiply({.m = m,
-                        .n = n,
-                        .k = k,
-                        .column_begin = begin,
-                        .column_end = end,
-                        .a = a.data(),
-                        .a_scales = a_scales.data(),
-                        .packed = packed.data(),
-                        .scales = scales.data(),
-                        .c = c.data(),
-                        .ldc = n});
+              kernels.multiply({.m = m,
+                                .n = n,
+                                .k = k,
+                                .column_begin = begin,
+                                .column_end = end,
+                                .a = q.data(),
+                                .a_scales = a_scales.data(),
+                                .packed = packed.data(),
+                                .scales = scales.data(),
+                                .c = c.data(),
+                                .ldc = n});
             for (int64_t i = 0; i < m; ++i)
               for (int64_t j = 0; j < n; ++j) {
                 int64_t sum = 0;
                 for (int64_t p = 0; p < k; ++p)
-                  sum += int64_t{a[static_cast<size_t>(i * int8_depth(k) + p)]} *
-                         w[static_cast<size_t>(j * k + p)];
+                  sum += int64_t{a[static_cast<size_t>(i * k + p)]} * w[static_cast<size_t>(j * k + p)];
                 ASSERT_EQ(c[i * n + j], 0.125f * static_cast<float>(sum)) << m << " " << n << " " << k;
               }
             ASSERT_TRUE(c.guards_intact());
@@ -69,32 +83,32 @@ TEST(Int8Gemm, EveryLevelSumsTheExactIntegers) {
 }
 
 TEST(Int8Gemm, TheLargestSumsDoNotOverflow) {
-  for (const int64_t k : {2048, 8192, 20000}) {
-    const int32_t limit = int8_activation_limit(k);
-    EXPECT_LE(int64_t{limit} * 127 * k, std::numeric_limits<int32_t>::max());
-    EXPECT_GE(limit, 127) << "no worse than activations of eight bits";
+  for (const int64_t k : {2048, 8192, 20000, 140000}) {
     for (const Level level : available_levels()) {
-      const Int8Kernels& kernels = int8_kernels(level);
-      const std::vector<int8_t> w(static_cast<size_t>(k), -127);
-      std::vector<int8_t> packed(static_cast<size_t>(packed_int8_size(1, k, level)));
-      kernels.pack(1, k, w.data(), packed.data());
-      const std::vector<int16_t> a(static_cast<size_t>(k), static_cast<int16_t>(-limit));
-      const float one = 1;
-      float c = 0;
-      for (const auto multiply : products(level)) {
-        c = 0;
-        multiply({.m = 1,
-                  .n = 1,
-                  .k = k,
-                  .column_begin = 0,
-                  .column_end = 1,
-                  .a = a.data(),
-                  .a_scales = &one,
-                  .packed = packed.data(),
-                  .scales = &one,
-                  .c = &c,
-                  .ldc = 1});
-        EXPECT_EQ(c, static_cast<float>(int64_t{limit} * 127 * k));
+      for (const Int8Kernels& kernels : ways(level)) {
+        const int32_t limit = int8_activation_limit(kernels.together, k);
+        EXPECT_LE(int64_t{limit} * 127 * k, std::numeric_limits<int32_t>::max());
+        EXPECT_GE(limit, k > 100000 ? 100 : 127) << "no worse than activations of eight bits";
+        const std::vector<int8_t> w(static_cast<size_t>(k), -127);
+        std::vector<int8_t> packed(static_cast<size_t>(packed_int8_size(1, k, kernels)));
+        kernels.pack(1, k, w.data(), packed.data());
+        for (const int32_t sign : {1, -1}) {
+          const auto q = stored(kernels, 1, k, std::vector<int32_t>(static_cast<size_t>(k), sign * limit));
+          const float one = 1;
+          float c = 0;
+          kernels.multiply({.m = 1,
+                            .n = 1,
+                            .k = k,
+                            .column_begin = 0,
+                            .column_end = 1,
+                            .a = q.data(),
+                            .a_scales = &one,
+                            .packed = packed.data(),
+                            .scales = &one,
+                            .c = &c,
+                            .ldc = 1});
+          EXPECT_EQ(c, static_cast<float>(-sign * int64_t{limit} * 127 * k));
+        }
       }
     }
   }
@@ -102,22 +116,26 @@ TEST(Int8Gemm, TheLargestSumsDoNotOverflow) {
 
 TEST(Int8Gemm, RowsAreQuantisedByTheirLargest) {
   for (const Level level : testing::vector_levels()) {
-    for (const int64_t k : {1, 7, 8, 33, 130}) {
-      std::vector<float> x = {};
-      Rng rng(2);
-      for (int64_t i = 0; i < 3 * k; ++i) x.push_back(i < k ? 0 : rng.normal());
-      std::vector<int16_t> found(static_cast<size_t>(3 * int8_depth(k)), 99), wanted = found;
-      std::vector<float> scales(3), wanted_scales(3);
-      int8_kernels(level).quantize_rows(3, k, x.data(), found.data(), scales.data());
-      int8_kernels(Level::scalar).quantize_rows(3, k, x.data(), wanted.data(), wanted_scales.data());
-      EXPECT_EQ(found, wanted);
-      EXPECT_EQ(scales, wanted_scales);
-      EXPECT_EQ(scales[0], 0);
-      for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-        x[static_cast<size_t>(k)] = bad;
-        int8_kernels(level).quantize_rows(3, k, x.data(), found.data(), scales.data());
-        EXPECT_TRUE(std::isnan(scales[1]));
-        EXPECT_EQ(scales[2], wanted_scales[2]);
+    for (const Int8Kernels& kernels : ways(level)) {
+      const Int8Kernels& plain =
+          kernels.together == 2 ? int8_ways(Level::scalar).words : int8_ways(Level::scalar).bytes;
+      for (const int64_t k : {1, 7, 8, 33, 130}) {
+        std::vector<float> x = {};
+        Rng rng(2);
+        for (int64_t i = 0; i < 3 * k; ++i) x.push_back(i < k ? 0 : rng.normal());
+        std::vector<int32_t> found(static_cast<size_t>(3 * kernels.groups(k)), 99), wanted = found;
+        std::vector<float> scales(3), wanted_scales(3);
+        kernels.quantize_rows(3, k, x.data(), found.data(), scales.data());
+        plain.quantize_rows(3, k, x.data(), wanted.data(), wanted_scales.data());
+        EXPECT_EQ(found, wanted);
+        EXPECT_EQ(scales, wanted_scales);
+        EXPECT_EQ(scales[0], 0);
+        for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+          x[static_cast<size_t>(k)] = bad;
+          kernels.quantize_rows(3, k, x.data(), found.data(), scales.data());
+          EXPECT_TRUE(std::isnan(scales[1]));
+          EXPECT_EQ(scales[2], wanted_scales[2]);
+        }
       }
     }
   }
