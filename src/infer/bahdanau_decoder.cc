@@ -49,7 +49,7 @@ class Decoder : public StepDecoder {
   Decoder(const Weights& weights, Tensor state, RowLooks looks)
       : weights_(weights), state_(std::move(state)), looks_(std::move(looks)) {}
 
-  Tensor step(std::span<const int32_t> tokens) override {
+  Logits step(std::span<const int32_t> tokens) override {
     const Weights& w = weights_;
     const auto rows = static_cast<int64_t>(tokens.size());
     FOVEA_ASSERT(rows == looks_.rows());
@@ -71,7 +71,7 @@ class Decoder : public StepDecoder {
                                                zeros.data(), width);
     state_ = next;
     ++step_;
-    return w.output(read(before));
+    return w.output.logits(read(before));
   }
 
   void reorder(std::span<const int32_t> parents) override {

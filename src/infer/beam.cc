@@ -36,22 +36,23 @@ bool better(const Candidate& a, const Candidate& b) {
 
 // What choosing from one row needs besides the row.
 struct Choice {
-  std::vector<float> scratch, values;
+  std::vector<float> values;
   std::vector<int32_t> tokens;
 };
 
 // The `count` best continuations of one row, best first; those with the token `skipped` left out.
-void best_of_row(std::span<const float> logits, double base, int32_t row, size_t count, int32_t skipped,
+void best_of_row(const Logits& logits, double base, int32_t row, size_t count, int32_t skipped,
                  Choice& choice, std::vector<Candidate>& best) {
-  choice.scratch.resize(logits.size() / kernels::kTopBlock + 1);
   choice.values.resize(count);
   choice.tokens.resize(count);
+  const int64_t vocabulary = logits.values.size(1), blocks = logits.largest.size(1);
   const kernels::TopKResult top =
-      kernels::top_k_kernels().top_k({.count = static_cast<int64_t>(logits.size()),
-                                      .x = logits.data(),
+      kernels::top_k_kernels().top_k({.count = vocabulary,
+                                      .x = logits.values.data() + row * vocabulary,
+                                      .block_largest = logits.largest.data() + row * blocks,
+                                      .block_sums = logits.sums.data() + row * blocks,
                                       .wanted = static_cast<int64_t>(count),
                                       .skipped = skipped,
-                                      .scratch = choice.scratch.data(),
                                       .values = choice.values.data(),
                                       .columns = choice.tokens.data()});
   if (!std::isfinite(top.sum)) fail("decoding: the model gives NaN or infinity; its weights are damaged");
@@ -85,9 +86,8 @@ class Search {
     tokens.reserve(rows_.size());
     for (const Row& row : rows_)
       tokens.push_back(row.link < 0 ? options_.begin : links_[static_cast<size_t>(row.link)].token);
-    const Tensor logits = decoder_.step(tokens);
-    const auto vocabulary = static_cast<size_t>(logits.size(-1));
-    FOVEA_ASSERT(logits.count() == static_cast<int64_t>(rows_.size() * vocabulary));
+    const Logits logits = decoder_.step(tokens);
+    FOVEA_ASSERT(logits.values.size(0) == static_cast<int64_t>(rows_.size()));
 
     // Twice the beam, so that a beam of continuations is left even when a beam of ends comes first.
     const size_t wanted = 2 * static_cast<size_t>(options_.beam);
@@ -95,16 +95,15 @@ class Search {
     parallel_for(static_cast<int64_t>(rows_.size()), 4, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const auto r = static_cast<size_t>(i);
-        const std::span<const float> row(logits.data() + r * vocabulary, vocabulary);
         const bool full = rows_[r].length >= max_lengths_[static_cast<size_t>(rows_[r].sentence)];
         const bool early = !full && rows_[r].length < options_.min_length;
         Choice& choice = choices_[static_cast<size_t>(thread_index())];
-        best_of_row(row, rows_[r].log_probability, static_cast<int32_t>(i), full ? 1 : wanted,
+        best_of_row(logits, rows_[r].log_probability, static_cast<int32_t>(i), full ? 1 : wanted,
                     early ? options_.end : -1, choice, per_row_[r]);
         if (full) {  // only the end may follow, whatever is best
           Candidate& only = per_row_[r][0];
-          only.log_probability +=
-              double{row[static_cast<size_t>(options_.end)]} - double{row[static_cast<size_t>(only.token)]};
+          const float* row = logits.values.data() + i * logits.values.size(1);
+          only.log_probability += double{row[options_.end]} - double{row[only.token]};
           only.token = options_.end;
         }
       }

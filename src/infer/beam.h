@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tensor/tensor.h"
+#include "infer/logits.h"
 
 namespace fovea {
 
@@ -14,8 +14,8 @@ namespace fovea {
 class StepDecoder {
  public:
   virtual ~StepDecoder() = default;
-  // Feeds the last token of every row and returns the logits of the next: [rows, vocabulary], contiguous.
-  virtual Tensor step(std::span<const int32_t> tokens) = 0;
+  // Feeds the last token of every row and returns the logits of the next.
+  virtual Logits step(std::span<const int32_t> tokens) = 0;
   // Row i becomes a copy of what row parents[i] was; rows may repeat, and those not named are gone.
   virtual void reorder(std::span<const int32_t> parents) = 0;
 };

@@ -48,7 +48,7 @@ class Decoder : public StepDecoder {
     seen_ = Tensor::zeros(h_[0].shape());
   }
 
-  Tensor step(std::span<const int32_t> tokens) override {
+  Logits step(std::span<const int32_t> tokens) override {
     const Weights& w = weights_;
     const auto rows = static_cast<int64_t>(tokens.size());
     FOVEA_ASSERT(rows == looks_.rows());
@@ -57,7 +57,7 @@ class Decoder : public StepDecoder {
     for (size_t l = 0; l < w.layers.size(); ++l) x = layer(l, x);
     seen_ = look(x);
     ++step_;
-    return w.output(seen_);
+    return w.output.logits(seen_);
   }
 
   void reorder(std::span<const int32_t> parents) override {

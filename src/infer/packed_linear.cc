@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/parallel.h"
 #include "kernels/int8_gemm.h"
 #include "kernels/packed_gemm.h"
+#include "kernels/topk.h"
 
 namespace fovea {
 namespace {
@@ -85,10 +85,10 @@ void PackedLinear::multiply(const Block& block) const {
   }
 }
 
-Tensor PackedLinear::operator()(const Tensor& x, kernels::Epilogue activation) const {
+void PackedLinear::run(const Tensor& x, float* y, int64_t unit,
+                       FunctionRef<void(int64_t, int64_t, int64_t, int64_t)> after) const {
   FOVEA_ASSERT(x.is_contiguous() && x.size(-1) == in_);
   const int64_t rows = x.size(0);
-  Tensor y({rows, out_});
   const bool int8 = compute_ == Compute::int8;
   const kernels::Int8Kernels& kernels = kernels::int8_kernels();
   const int64_t groups = kernels.groups(in_);
@@ -100,29 +100,45 @@ Tensor PackedLinear::operator()(const Tensor& x, kernels::Epilogue activation) c
                             scales.data() + begin);
     });
   // A part has 2^18 products at least, and there are no more parts of a block of rows than kParts.
-  const int64_t panel = int8 ? kernels.panel_columns : kernels::packed_gemm_kernels().panel_columns;
-  const int64_t panel_work = std::max<int64_t>(1, std::min(rows, kBlockRows) * in_ * panel);
-  const int64_t panels = (out_ + panel - 1) / panel;
-  const int64_t part = panel * std::max((int64_t{1} << 18) / panel_work + 1, (panels + kParts - 1) / kParts);
+  unit = std::max(unit, int8 ? kernels.panel_columns : kernels::packed_gemm_kernels().panel_columns);
+  const int64_t unit_work = std::max<int64_t>(1, std::min(rows, kBlockRows) * in_ * unit);
+  const int64_t units = (out_ + unit - 1) / unit;
+  const int64_t part = unit * std::max((int64_t{1} << 18) / unit_work + 1, (units + kParts - 1) / kParts);
   const int64_t parts = (out_ + part - 1) / part, blocks = (rows + kBlockRows - 1) / kBlockRows;
   parallel_chunks(blocks * parts, [&](int64_t chunk) {
     const int64_t begin = chunk / parts * rows / blocks, end = (chunk / parts + 1) * rows / blocks;
-    const int64_t column = chunk % parts * part, columns = std::min(part, out_ - column);
+    const int64_t column = chunk % parts * part, column_end = std::min(column + part, out_);
     multiply({.rows = end - begin,
               .column_begin = column,
-              .column_end = column + columns,
+              .column_end = column_end,
               .x = x.data() + begin * in_,
               .q = q + (int8 ? begin * groups : 0),
               .scales = scales.data() + (int8 ? begin : 0),
-              .y = y.data() + begin * out_});
+              .y = y + begin * out_});
+    after(begin, end, column, column_end);
+  });
+}
+
+Tensor PackedLinear::operator()(const Tensor& x, kernels::Epilogue activation) const {
+  Tensor y({x.size(0), out_});
+  run(x, y.data(), 1, [&](int64_t begin, int64_t end, int64_t column, int64_t column_end) {
     if (activation == kernels::Epilogue::none) return;
     for (int64_t row = begin; row < end; ++row) {
       float* piece = y.data() + row * out_ + column;
       kernels::bias_activation(
-          {.activation = activation, .rows = 1, .columns = columns, .x = piece, .y = piece});
+          {.activation = activation, .rows = 1, .columns = column_end - column, .x = piece, .y = piece});
     }
   });
   return y;
+}
+
+Logits PackedLinear::logits(const Tensor& x) const {
+  Logits result(x.size(0), out_);
+  run(x, result.values.data(), kernels::kTopBlock,
+      [&](int64_t begin, int64_t end, int64_t column, int64_t column_end) {
+        result.summarise(begin, end, column, column_end);
+      });
+  return result;
 }
 
 }  // namespace fovea

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/parallel.h"
+#include "infer/logits.h"
 #include "kernels/elementwise.h"
 #include "tensor/tensor.h"
 
@@ -25,10 +27,16 @@ class PackedLinear {
   PackedLinear(const Tensor& weight, const Tensor& bias, Compute compute = Compute::float32);
   // x: [rows, in] -> [rows, out].
   Tensor operator()(const Tensor& x, kernels::Epilogue activation = kernels::Epilogue::none) const;
+  // The same without activation, summarised for a choice: for an output layer.
+  Logits logits(const Tensor& x) const;
 
  private:
   struct Block;
   void multiply(const Block& block) const;
+  // y = x weight^T + bias by parts whose columns begin at multiples of `unit`; after(row, row_end, column,
+  // column_end) is called on the thread that has just made such a part.
+  void run(const Tensor& x, float* y, int64_t unit,
+           FunctionRef<void(int64_t, int64_t, int64_t, int64_t)> after) const;
 
   Compute compute_ = Compute::float32;
   int64_t in_ = 0, out_ = 0;

@@ -193,7 +193,7 @@ class TransformerInference::Decoder : public StepDecoder {
     histories_.resize(sources.lengths.size());
   }
 
-  Tensor step(std::span<const int32_t> tokens) override {
+  Logits step(std::span<const int32_t> tokens) override {
     const auto rows = static_cast<int64_t>(tokens.size());
     FOVEA_ASSERT(tokens.size() == histories_.size());
     const int64_t width = weights_.config.width;
@@ -225,7 +225,7 @@ class TransformerInference::Decoder : public StepDecoder {
       }
     }
     ++step_;
-    return weights_.output(input);
+    return weights_.output.logits(input);
   }
 
   void reorder(std::span<const int32_t> parents) override {

@@ -11,6 +11,7 @@
 #include "kernels/attention_levels.h"
 #include "kernels/attention_scratch.h"
 #include "kernels/attention_tile-inl.h"
+#include "kernels/vector_sums-inl.h"
 #include "kernels/vector_tail-inl.h"
 
 namespace fovea::kernels {
@@ -69,29 +70,6 @@ struct Partial {
 };
 
 constexpr int64_t kLineFloats = 16;  // of a cache line
-
-// Stores the sum of a vector's 128-bit blocks.
-template <class D>
-FOVEA_INLINE inline void store_sum_of_blocks(hn::Vec<D> x, float* to, D d) {
-  if constexpr (hn::MaxLanes(D()) == 4) {
-    hn::StoreU(x, d, to);
-  } else {
-    const hn::Half<D> half;
-    store_sum_of_blocks(hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)), to, half);
-  }
-}
-
-// The four sums over lanes of four vectors, in the first four floats of what is stored.
-FOVEA_INLINE inline void store_four_sums(Vec x0, Vec x1, Vec x2, Vec x3, float* to) {
-  const hn::Repartition<double, Tag> dd;
-  const auto a =
-      hn::BitCast(dd, hn::Add(hn::InterleaveLower(kTag, x0, x1), hn::InterleaveUpper(kTag, x0, x1)));
-  const auto b =
-      hn::BitCast(dd, hn::Add(hn::InterleaveLower(kTag, x2, x3), hn::InterleaveUpper(kTag, x2, x3)));
-  const Vec sums = hn::Add(hn::BitCast(kTag, hn::InterleaveLower(dd, a, b)),
-                           hn::BitCast(kTag, hn::InterleaveUpper(dd, a, b)));
-  store_sum_of_blocks(sums, to, kTag);
-}
 
 // Asks for rows, a few at a time and in the order in which they stand in memory: then the machine's own
 // prefetching joins in, and its lines do not wait for the few that a core itself can have on their way.
@@ -157,7 +135,8 @@ FOVEA_INLINE inline void dot_block(const float* q, int64_t ldq, const float* con
   for (int r = 0; r < R; ++r) {
     const auto vector = [&](int n) FOVEA_INLINE { return n < NQ ? acc[r][n < NQ ? n : 0] : hn::Zero(kTag); };
     if constexpr (NQ > 1) {
-      store_four_sums(vector(0), vector(1), vector(2), vector(3), s + r * kQuad);
+      hn::StoreU(four_sums(kTag, vector(0), vector(1), vector(2), vector(3)), hn::FixedTag<float, 4>(),
+                 s + r * kQuad);
     } else {
       s[r * kQuad] = hn::GetLane(hn::SumOfLanes(kTag, acc[r][0]));
     }

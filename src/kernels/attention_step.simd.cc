@@ -1,6 +1,7 @@
 #include "kernels/attention_step.h"
 
 #include "kernels/vector_math-inl.h"
+#include "kernels/vector_sums-inl.h"
 #include "kernels/vector_tail-inl.h"
 
 namespace fovea::kernels {
@@ -15,29 +16,6 @@ constexpr int64_t kHeld = 8;
 
 // Keys whose scores are made together: their sums of lanes then cost one row of shuffles instead of four.
 constexpr int64_t kTogether = 4;
-
-// The sum of the blocks of four lanes.
-template <class T>
-HWY_INLINE auto sum_of_blocks(T, hn::Vec<T> v) {
-  if constexpr (hn::MaxLanes(T()) <= 4) {
-    return v;
-  } else {
-    const hn::Half<T> half;
-    return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
-  }
-}
-
-// The sums of the lanes of a, b, c and e.
-HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> sums_of_lanes(V a, V b, V c, V e) {
-  const hn::RepartitionToWide<D> wide;
-  const V ab = hn::Add(hn::InterleaveLower(tag, a, b), hn::InterleaveUpper(tag, a, b));
-  const V ce = hn::Add(hn::InterleaveLower(tag, c, e), hn::InterleaveUpper(tag, c, e));
-  const auto pairs = hn::BitCast(wide, ab), others = hn::BitCast(wide, ce);
-  // Every block of four lanes holds a share of the four sums.
-  const V shares = hn::Add(hn::BitCast(tag, hn::InterleaveLower(wide, pairs, others)),
-                           hn::BitCast(tag, hn::InterleaveUpper(wide, pairs, others)));
-  return sum_of_blocks(tag, shares);
-}
 
 // Where the keys of one row stand, for one head.
 struct Keys {
@@ -64,7 +42,7 @@ HWY_INLINE void score(const float* q, const float* k, const Keys& keys, int64_t 
       sums[i] = hn::MulAdd(query, load_first(tag, key[i] + c, d - c), sums[i]);
   }
   const hn::FixedTag<float, kTogether> four;
-  hn::StoreU(hn::Mul(sums_of_lanes(sums[0], sums[1], sums[2], sums[3]), hn::Set(four, scale)), four, scores);
+  hn::StoreU(hn::Mul(four_sums(tag, sums[0], sums[1], sums[2], sums[3]), hn::Set(four, scale)), four, scores);
 }
 
 // scores -> weights, in place; lanes past `count` become 0, up to a whole vector.

@@ -67,11 +67,13 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Where the register tiles are ahead of oneDNN: with A transposed, and for A B unless A has so many rows that
-// oneDNN is given blocks of a thousand. For x W^T it is oneDNN that is ahead.
+// Where the register tiles are ahead of oneDNN: with AVX2 for A transposed, and for A B unless A has so many
+// rows that oneDNN is given blocks of a thousand; with AVX-512 only where the rows of a transposed A share
+// cache sets.
 bool prefers_panels(const Gemm& g) {
-  const bool layout = g.transpose_a || (!g.transpose_b && g.m < 2000);
-  return layout && current_level() >= Level::avx2 && g.m >= 96 && g.n >= 32 && g.k >= 32;
+  if (g.m < 96 || g.n < 32 || g.k < 32 || current_level() < Level::avx2) return false;
+  if (current_level() == Level::avx512) return g.transpose_a && g.lda % 1024 == 0;
+  return g.transpose_a || (!g.transpose_b && g.m < 2000);
 }
 
 float* scratch_floats(std::vector<float>& scratch, int64_t count) {

@@ -29,38 +29,44 @@ struct Chosen {
   }
 };
 
-TopKResult top_k(const TopK& args) {
-  const int64_t blocks = (args.count + kTopBlock - 1) / kTopBlock;
-  const float* HWY_RESTRICT x = args.x;
-  TopKResult result{.largest = -kInfinity};
-  // The maxima of blocks first fill `values`: their wanted-th largest is a bound, reached by as many values.
-  Chosen bounds{args.values, nullptr, args.wanted};
-  bool skipped_counted = args.skipped < 0;
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t begin = b * kTopBlock,
-                  size = args.count - begin < kTopBlock ? args.count - begin : kTopBlock;
+void summarise(int64_t count, const float* x, float* largest, float* sums) {
+  for (int64_t begin = 0; begin < count; begin += kTopBlock) {
+    const int64_t size = count - begin < kTopBlock ? count - begin : kTopBlock;
     const float most = max_of(size, [&](int64_t i, int64_t lanes) HWY_ATTR {
       return keep_first(load(x + begin + i, lanes), lanes, -kInfinity);
     });
-    args.scratch[b] = most;
+    const V shift = hn::Set(d, most == -kInfinity ? 0 : most);
+    *largest++ = most;
+    *sums++ = sum_of(size, [&](int64_t i, int64_t lanes) HWY_ATTR {
+      return vmath::exp_nonpositive(
+          d, hn::Sub(keep_first(load(x + begin + i, lanes), lanes, -kInfinity), shift));
+    });
+  }
+}
+
+TopKResult top_k(const TopK& args) {
+  const int64_t blocks = top_blocks(args.count);
+  const float* HWY_RESTRICT x = args.x;
+  TopKResult result{.largest = -kInfinity};
+  // The maxima of blocks first fill `values`: their wanted-th largest is a bound, reached by as many values.
+  // A block whose maximum may be the skipped column's promises nothing.
+  Chosen bounds{args.values, nullptr, args.wanted};
+  for (int64_t b = 0; b < blocks; ++b) {
+    const float most = args.block_largest[b];
     if (most > result.largest) result.largest = most;
-    // A block whose maximum may be the skipped column's promises nothing.
-    const bool holds_skipped = !skipped_counted && args.skipped < begin + size;
-    if (holds_skipped)
-      skipped_counted = true;
-    else
-      bounds.insert(most, 0);
+    if (args.skipped < 0 || args.skipped / kTopBlock != b) bounds.insert(most, 0);
   }
   const float bound = bounds.found == args.wanted ? args.values[args.wanted - 1] : -kInfinity;
 
   const V shift = hn::Set(d, result.largest);
-  result.sum = sum_of(args.count, [&](int64_t i, int64_t lanes) HWY_ATTR {
-    return vmath::exp_nonpositive(d, hn::Sub(keep_first(load(x + i, lanes), lanes, -kInfinity), shift));
+  result.sum = sum_of(blocks, [&](int64_t b, int64_t lanes) HWY_ATTR {
+    const V most = keep_first(load(args.block_largest + b, lanes), lanes, -kInfinity);
+    return hn::Mul(load(args.block_sums + b, lanes), vmath::exp_nonpositive(d, hn::Sub(most, shift)));
   });
 
   Chosen chosen{args.values, args.columns, args.wanted};
   for (int64_t b = 0; b < blocks; ++b) {
-    if (args.scratch[b] < bound) continue;
+    if (args.block_largest[b] < bound) continue;
     const int64_t begin = b * kTopBlock,
                   end = begin + kTopBlock < args.count ? begin + kTopBlock : args.count;
     for (int64_t i = begin; i < end; i += kLanes) {
@@ -81,6 +87,6 @@ TopKResult top_k(const TopK& args) {
 
 namespace FOVEA_LEVEL {
 extern const TopKKernels top_k_table;
-const TopKKernels top_k_table{.top_k = top_k};
+const TopKKernels top_k_table{.summarise = summarise, .top_k = top_k};
 }  // namespace FOVEA_LEVEL
 }  // namespace fovea::kernels

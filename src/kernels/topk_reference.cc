@@ -9,6 +9,20 @@
 namespace fovea::kernels::scalar {
 namespace {
 
+void summarise(int64_t count, const float* x, float* largest, float* sums) {
+  for (int64_t begin = 0; begin < count; begin += kTopBlock) {
+    const float* const end = x + std::min(count, begin + kTopBlock);
+    *largest = -std::numeric_limits<float>::infinity();
+    for (const float* p = x + begin; p < end; ++p) *largest = std::max(*largest, *p);
+    double sum = 0;
+    for (const float* p = x + begin; p < end; ++p)
+      sum += std::exp(*p - (std::isinf(*largest) && *largest < 0 ? 0 : *largest));
+    *sums++ = static_cast<float>(sum);
+    ++largest;
+  }
+}
+
+// Asks x itself, and needs no summary.
 TopKResult top_k(const TopK& args) {
   TopKResult result;
   result.largest = -std::numeric_limits<float>::infinity();
@@ -33,6 +47,6 @@ TopKResult top_k(const TopK& args) {
 }  // namespace
 
 extern const TopKKernels top_k_table;
-const TopKKernels top_k_table{.top_k = top_k};
+const TopKKernels top_k_table{.summarise = summarise, .top_k = top_k};
 
 }  // namespace fovea::kernels::scalar

@@ -30,7 +30,7 @@ class PrefixModel : public StepDecoder {
     row[0] = row[kBegin] = -1e9f;
     return row;
   }
-  Tensor step(std::span<const int32_t> tokens) override {
+  Logits step(std::span<const int32_t> tokens) override {
     Tensor result({static_cast<int64_t>(tokens.size()), vocabulary_});
     EXPECT_EQ(tokens.size(), prefixes_.size());
     for (size_t i = 0; i < tokens.size(); ++i) {
@@ -38,7 +38,7 @@ class PrefixModel : public StepDecoder {
       const auto row = logits(prefixes_[i].first, prefixes_[i].second, vocabulary_);
       std::copy(row.begin(), row.end(), result.data() + static_cast<int64_t>(i) * vocabulary_);
     }
-    return result;
+    return Logits(result);
   }
   void reorder(std::span<const int32_t> parents) override {
     auto old = prefixes_;

@@ -20,7 +20,7 @@ inline void walk_as_a_beam(StepDecoder& decoder, Rng& rng,
   for (size_t turn = 0; turn <= moves.size(); ++turn) {
     std::vector<int32_t> tokens;
     for (const auto& prefix : prefixes) tokens.push_back(prefix.back());
-    const Tensor logits = decoder.step(tokens);
+    const Tensor logits = decoder.step(tokens).values;
     for (size_t r = 0; r < prefixes.size(); ++r)
       check(sentence[r], prefixes[r], logits.data() + static_cast<int64_t>(r) * logits.size(1));
     if (turn == moves.size()) break;

@@ -18,15 +18,24 @@ struct Found {
 };
 
 Found run(const std::vector<float>& x, int64_t wanted, int32_t skipped, Level level) {
-  std::vector<float> scratch(x.size() / kTopBlock + 1), values(static_cast<size_t>(wanted), -1);
+  const auto count = static_cast<int64_t>(x.size());
+  std::vector<float> largest(static_cast<size_t>(top_blocks(count))), sums(largest),
+      values(static_cast<size_t>(wanted), -1);
+  // In two parts, as two threads would.
+  const int64_t part = count / 2 / kTopBlock * kTopBlock;
+  const TopKKernels& kernels = top_k_kernels(level);
+  kernels.summarise(part, x.data(), largest.data(), sums.data());
+  kernels.summarise(count - part, x.data() + part, largest.data() + part / kTopBlock,
+                    sums.data() + part / kTopBlock);
   std::vector<int32_t> columns(static_cast<size_t>(wanted), -1);
-  const TopKResult result = top_k_kernels(level).top_k({.count = static_cast<int64_t>(x.size()),
-                                                        .x = x.data(),
-                                                        .wanted = wanted,
-                                                        .skipped = skipped,
-                                                        .scratch = scratch.data(),
-                                                        .values = values.data(),
-                                                        .columns = columns.data()});
+  const TopKResult result = kernels.top_k({.count = count,
+                                           .x = x.data(),
+                                           .block_largest = largest.data(),
+                                           .block_sums = sums.data(),
+                                           .wanted = wanted,
+                                           .skipped = skipped,
+                                           .values = values.data(),
+                                           .columns = columns.data()});
   values.resize(static_cast<size_t>(result.found));
   columns.resize(static_cast<size_t>(result.found));
   return {result, values, columns};

@@ -180,6 +180,33 @@ TEST(Trainer, AveragedWeightsAreSavedAndComeBack) {
   EXPECT_TRUE(read_text(straight.path() / file) == read_text(resumed.path() / file));
 }
 
+TEST(Trainer, LogsTheMeanLossSinceTheLastLineAlsoAcrossAStop) {
+  const TemporaryDirectory directory;
+  TrainOptions options{.steps = 40, .log_every = 10, .save_every = 5};
+  const auto steps_of = [](const fs::path& run) {
+    std::vector<double> losses;
+    for (const Json& line : log_lines(run))
+      if (line["event"] == "step") losses.push_back(line["loss"].get<double>());
+    return losses;
+  };
+  ToyRun begun(options);
+  int64_t done = 0;
+  begun.job.should_stop = [&] { return ++done == 15; };
+  EXPECT_EQ(begun.run(directory.path()), Outcome::interrupted);
+  EXPECT_EQ(ToyRun(options).run(directory.path()), Outcome::finished);
+  const TemporaryDirectory each;
+  options.log_every = 1;
+  ToyRun(options).run(each.path());
+  const std::vector<double> means = steps_of(directory.path()), losses = steps_of(each.path());
+  ASSERT_EQ(means.size(), 4u);
+  ASSERT_EQ(losses.size(), 40u);
+  for (size_t line = 0; line < 4; ++line) {
+    double mean = 0;
+    for (size_t i = 0; i < 10; ++i) mean += losses[10 * line + i] / 10;
+    EXPECT_NEAR(means[line], mean, 1e-6 * mean) << "line " << line;
+  }
+}
+
 TEST(Trainer, LogContinuesExactlyAfterALostTail) {
   const TemporaryDirectory directory;
   ToyRun first({.steps = 60, .log_every = 1, .save_every = 20});
