@@ -12,17 +12,17 @@ namespace {
 using models::Sentences;
 
 struct Weights {
-  explicit Weights(const models::Bahdanau& model)
+  Weights(const models::Bahdanau& model, Compute compute)
       : config(model.config()),
         readout(model.readout_width()),
         source_embedding(model.source_embedding.value().clone()),
         target_embedding(model.target_embedding.value().clone()),
-        encoder(RecurrentCell::gru, model.encoder),
-        bridge(model.bridge.weight.value(), model.bridge.bias.value()),
-        output(model.output.value(), model.output_bias.value()) {
-    if (model.attention) attention = std::make_unique<PackedAttention>(*model.attention);
-    const auto stack = [](std::initializer_list<LayerPart> parts) {
-      return stacked(std::span(parts.begin(), parts.size()));
+        encoder(RecurrentCell::gru, model.encoder, compute),
+        bridge(model.bridge.weight.value(), model.bridge.bias.value(), compute),
+        output(model.output.value(), model.output_bias.value(), compute) {
+    if (model.attention) attention = std::make_unique<PackedAttention>(*model.attention, compute);
+    const auto stack = [&](std::initializer_list<LayerPart> parts) {
+      return stacked(std::span(parts.begin(), parts.size()), compute);
     };
     from_token = stack({{model.decoder.embedding.value(), model.decoder.bias.value()},
                         {model.readout.embedding.value(), model.readout.bias.value()}});
@@ -30,7 +30,7 @@ struct Weights {
     from_state =
         stack({{model.decoder.state.value(), model.decoder_state_bias.value()},
                attention ? LayerPart{attention->query_weight(), attention->query_bias()} : LayerPart{}});
-    read_state = PackedLinear(model.readout.state.value(), {});
+    read_state = PackedLinear(model.readout.state.value(), {}, compute);
   }
 
   models::RnnConfig config;
@@ -115,7 +115,7 @@ class Decoder : public StepDecoder {
 
 class Ready : public Inference {
  public:
-  explicit Ready(const models::Bahdanau& model) : weights_(model) {}
+  Ready(const models::Bahdanau& model, Compute compute) : weights_(model, compute) {}
 
   std::unique_ptr<StepDecoder> start(const Sentences& sources) const override {
     const NoGrad no_grad;
@@ -145,8 +145,8 @@ class Ready : public Inference {
 
 }  // namespace
 
-std::unique_ptr<Inference> bahdanau_inference(const models::Bahdanau& model) {
-  return std::make_unique<Ready>(model);
+std::unique_ptr<Inference> bahdanau_inference(const models::Bahdanau& model, Compute compute) {
+  return std::make_unique<Ready>(model, compute);
 }
 
 }  // namespace fovea

@@ -17,7 +17,7 @@ class Inference {
   virtual std::unique_ptr<StepDecoder> start(const models::Sentences& sources) const = 0;
 };
 
-// Reads the model's weights; later changes to them are not seen. Throws Error for a model that has no int8.
+// Reads the model's weights; later changes to them are not seen.
 std::unique_ptr<Inference> make_inference(const models::TranslationModel& model,
                                           Compute compute = Compute::float32);
 

@@ -10,22 +10,23 @@ namespace {
 using models::Sentences;
 
 struct Weights {
-  explicit Weights(const models::Luong& model)
+  Weights(const models::Luong& model, Compute compute)
       : config(model.config()),
         source_embedding(model.source_embedding.value().clone()),
         target_embedding(model.target_embedding.value().clone()),
-        encoder(RecurrentCell::lstm, model.encoder),
-        attention(model.attention),
-        values(model.combine_context.value(), {}),
-        output(model.output.value(), model.output_bias.value()) {
+        encoder(RecurrentCell::lstm, model.encoder, compute),
+        attention(model.attention, compute),
+        values(model.combine_context.value(), {}, compute),
+        output(model.output.value(), model.output_bias.value(), compute) {
     const NoGrad no_grad;
     for (const RecurrentParameters& p : model.decoder.weights())
-      layers.push_back({PackedLinear(p.weight_ih.value(), (p.bias_ih + p.bias_hh).value()),
-                        PackedLinear(p.weight_hh.value(), {})});
-    if (model.feed.defined()) feed = PackedLinear(model.feed.value(), {});
+      layers.push_back({PackedLinear(p.weight_ih.value(), (p.bias_ih + p.bias_hh).value(), compute),
+                        PackedLinear(p.weight_hh.value(), {}, compute)});
+    if (model.feed.defined()) feed = PackedLinear(model.feed.value(), {}, compute);
     look = stacked(std::vector<LayerPart>{{model.combine_state.value()},
                                           {attention.query_weight(), attention.query_bias()},
-                                          {attention.position_weight()}});
+                                          {attention.position_weight()}},
+                   compute);
   }
 
   struct Layer {
@@ -127,7 +128,7 @@ class Decoder : public StepDecoder {
 
 class Ready : public Inference {
  public:
-  explicit Ready(const models::Luong& model) : weights_(model) {}
+  Ready(const models::Luong& model, Compute compute) : weights_(model, compute) {}
 
   std::unique_ptr<StepDecoder> start(const Sentences& sources) const override {
     const NoGrad no_grad;
@@ -157,8 +158,8 @@ class Ready : public Inference {
 
 }  // namespace
 
-std::unique_ptr<Inference> luong_inference(const models::Luong& model) {
-  return std::make_unique<Ready>(model);
+std::unique_ptr<Inference> luong_inference(const models::Luong& model, Compute compute) {
+  return std::make_unique<Ready>(model, compute);
 }
 
 }  // namespace fovea

@@ -11,7 +11,7 @@
 namespace fovea {
 
 // With attention or without.
-std::unique_ptr<Inference> bahdanau_inference(const models::Bahdanau& model);
-std::unique_ptr<Inference> luong_inference(const models::Luong& model);
+std::unique_ptr<Inference> bahdanau_inference(const models::Bahdanau& model, Compute compute);
+std::unique_ptr<Inference> luong_inference(const models::Luong& model, Compute compute);
 
 }  // namespace fovea

@@ -22,7 +22,7 @@ Tensor columns(const Tensor& x, int64_t begin, int64_t count) {
   return x.narrow(1, begin, count).contiguous();
 }
 
-PackedLinear stacked(std::span<const LayerPart> parts) {
+PackedLinear stacked(std::span<const LayerPart> parts, Compute compute) {
   const NoGrad no_grad;
   std::vector<Var> weights, biases;
   for (const LayerPart& part : parts) {
@@ -30,7 +30,7 @@ PackedLinear stacked(std::span<const LayerPart> parts) {
     weights.emplace_back(part.weight);
     biases.emplace_back(part.bias.defined() ? part.bias : Tensor::zeros({part.weight.size(0)}));
   }
-  return {concat(weights, 0).value(), concat(biases, 0).value()};
+  return {concat(weights, 0).value(), concat(biases, 0).value(), compute};
 }
 
 Tensor pick_rows(const Tensor& t, std::span<const int32_t> parents) {
@@ -39,11 +39,11 @@ Tensor pick_rows(const Tensor& t, std::span<const int32_t> parents) {
   return picked;
 }
 
-PackedRecurrent::PackedRecurrent(RecurrentCell cell, const nn::Recurrent& stack)
+PackedRecurrent::PackedRecurrent(RecurrentCell cell, const nn::Recurrent& stack, Compute compute)
     : cell_(cell), options_(stack.options()) {
   for (const RecurrentParameters& p : stack.weights())
-    directions_.push_back({PackedLinear(p.weight_ih.value(), {}), value_of(p.weight_hh), value_of(p.bias_ih),
-                           value_of(p.bias_hh)});
+    directions_.push_back({PackedLinear(p.weight_ih.value(), {}, compute), value_of(p.weight_hh),
+                           value_of(p.bias_ih), value_of(p.bias_hh)});
 }
 
 PackedRecurrent::Result PackedRecurrent::operator()(Tensor x, std::span<const int64_t> lengths) const {
@@ -79,7 +79,8 @@ PackedRecurrent::Result PackedRecurrent::operator()(Tensor x, std::span<const in
   return result;
 }
 
-PackedAttention::PackedAttention(const nn::DecoderAttention& layer) : options_(layer.options()) {
+PackedAttention::PackedAttention(const nn::DecoderAttention& layer, Compute compute)
+    : options_(layer.options()) {
   const NoGrad no_grad;
   Rng rng(0);
   layer_ = std::make_unique<nn::DecoderAttention>(options_, rng);
@@ -88,7 +89,7 @@ PackedAttention::PackedAttention(const nn::DecoderAttention& layer) : options_(l
   score_ = layer_->score();
   const Var key = layer_->key_weight();
   projects_keys_ = key.defined();
-  if (projects_keys_) key_ = PackedLinear(key.value(), {});
+  if (projects_keys_) key_ = PackedLinear(key.value(), {}, compute);
   query_weight_ = value_of(layer_->query_weight());
   query_bias_ = value_of(layer_->query_bias());
   vector_ = value_of(score_.vector);

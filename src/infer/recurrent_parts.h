@@ -12,10 +12,10 @@
 
 namespace fovea {
 
-// A recurrent stack with packed input weights.
+// A recurrent stack with packed input weights. The weights of the state stay float32.
 class PackedRecurrent {
  public:
-  PackedRecurrent(RecurrentCell cell, const nn::Recurrent& stack);
+  PackedRecurrent(RecurrentCell cell, const nn::Recurrent& stack, Compute compute);
   struct Result {
     Tensor out;   // [tokens, H directions]
     Tensor h, c;  // [layers directions, sequences, H]
@@ -36,7 +36,7 @@ class PackedRecurrent {
 // A layer of attention with copies of its weights.
 class PackedAttention {
  public:
-  explicit PackedAttention(const nn::DecoderAttention& layer);
+  PackedAttention(const nn::DecoderAttention& layer, Compute compute);
   // memory: [tokens, Dk] -> [tokens, d].
   Tensor keys(const Tensor& memory, std::span<const int64_t> lengths) const;
   kernels::RunScore score() const;
@@ -91,6 +91,6 @@ Tensor columns(const Tensor& x, int64_t begin, int64_t count);
 struct LayerPart {
   Tensor weight, bias{};
 };
-PackedLinear stacked(std::span<const LayerPart> parts);
+PackedLinear stacked(std::span<const LayerPart> parts, Compute compute);
 
 }  // namespace fovea

@@ -88,23 +88,50 @@ TEST(RecurrentDecoders, GreedySearchIsTheTrainingCodesBestTokenByToken) {
   }
 }
 
+TEST(RecurrentDecoders, WeightsOfEightBitsSayNearlyTheSame) {
+  for (const ModelChoice& choice : recurrent_choices()) {
+    const auto model = make(choice);
+    Rng rng(10);
+    const data::Batch batch = testing::reversals(rng, 3, 26, 1, 8);
+    std::vector<std::vector<float>> said(2);
+    for (const Compute compute : {Compute::float32, Compute::int8}) {
+      const auto inference = make_inference(*model, compute);
+      const auto decoder = inference->start({batch.source, batch.source_lengths});
+      Rng moves(11);
+      testing::walk_as_a_beam(*decoder, moves, [&](size_t, const std::vector<int32_t>&, const float* logits) {
+        auto& all = said[compute == Compute::int8 ? 1 : 0];
+        all.insert(all.end(), logits, logits + 30);
+      });
+    }
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < said[0].size(); ++i) {
+      difference += std::pow(said[1][i] - said[0][i], 2);
+      size += std::pow(said[0][i], 2);
+    }
+    EXPECT_GT(difference, 0) << choice.model << choice.settings;
+    EXPECT_LT(std::sqrt(difference / size), 0.05) << choice.model << choice.settings;
+  }
+}
+
 TEST(RecurrentDecoders, ALineIsTranslatedTheSameInAnyBatch) {
   for (const ModelChoice& choice : recurrent_choices()) {
     const auto model = make(choice);
-    const auto inference = make_inference(*model);
     Rng rng(9);
     const data::Batch batch = testing::reversals(rng, 12, 26, 1, 8);
     const std::vector<int32_t> limits(12, 15);
-    for (const int beam : {1, 4}) {
-      const BeamOptions options{.beam = beam, .begin = data::kBegin, .end = data::kEnd};
-      const auto together =
-          beam_search(*inference->start({batch.source, batch.source_lengths}), limits, options);
-      for (size_t s = 0; s < 12; ++s) {
-        const data::Batch one = testing::only(batch, s);
-        const auto alone = beam_search(*inference->start({one.source, one.source_lengths}),
-                                       std::span(limits).subspan(0, 1), options);
-        EXPECT_EQ(alone[0][0].tokens, together[s][0].tokens) << choice.model << choice.settings;
-        EXPECT_EQ(alone[0][0].score, together[s][0].score) << choice.model << choice.settings;
+    for (const Compute compute : {Compute::float32, Compute::int8}) {
+      const auto inference = make_inference(*model, compute);
+      for (const int beam : {1, 4}) {
+        const BeamOptions options{.beam = beam, .begin = data::kBegin, .end = data::kEnd};
+        const auto together =
+            beam_search(*inference->start({batch.source, batch.source_lengths}), limits, options);
+        for (size_t s = 0; s < 12; ++s) {
+          const data::Batch one = testing::only(batch, s);
+          const auto alone = beam_search(*inference->start({one.source, one.source_lengths}),
+                                         std::span(limits).subspan(0, 1), options);
+          EXPECT_EQ(alone[0][0].tokens, together[s][0].tokens) << choice.model << choice.settings;
+          EXPECT_EQ(alone[0][0].score, together[s][0].score) << choice.model << choice.settings;
+        }
       }
     }
   }

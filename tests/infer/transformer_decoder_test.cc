@@ -77,23 +77,25 @@ TEST(TransformerInference, CachedLogitsEqualThoseOfTheWholePrefix) {
 TEST(TransformerInference, ALineIsTranslatedTheSameInAnyBatch) {
   Rng rng(9);
   const models::Transformer model(config(false), rng);
-  const TransformerInference inference(model);
   const Sources sources = draw_sources(rng, 12);
   const std::vector<int32_t> limits(12, 15);
-  for (const int beam : {1, 4}) {
-    const BeamOptions options{.beam = beam, .begin = data::kBegin, .end = data::kEnd};
-    const auto together = beam_search(*inference.start(sources.sentences()), limits, options);
-    size_t begin = 0;
-    for (size_t s = 0; s < 12; ++s) {
-      Sources one;
-      one.lengths = {sources.lengths[s]};
-      one.ids.assign(sources.ids.begin() + static_cast<long>(begin),
-                     sources.ids.begin() + static_cast<long>(begin) + sources.lengths[s]);
-      begin += static_cast<size_t>(sources.lengths[s]);
-      const auto alone =
-          beam_search(*inference.start(one.sentences()), std::span(limits).subspan(0, 1), options);
-      EXPECT_EQ(alone[0][0].tokens, together[s][0].tokens);
-      EXPECT_EQ(alone[0][0].score, together[s][0].score);
+  for (const Compute compute : {Compute::float32, Compute::int8}) {
+    const TransformerInference inference(model, compute);
+    for (const int beam : {1, 4}) {
+      const BeamOptions options{.beam = beam, .begin = data::kBegin, .end = data::kEnd};
+      const auto together = beam_search(*inference.start(sources.sentences()), limits, options);
+      size_t begin = 0;
+      for (size_t s = 0; s < 12; ++s) {
+        Sources one;
+        one.lengths = {sources.lengths[s]};
+        one.ids.assign(sources.ids.begin() + static_cast<long>(begin),
+                       sources.ids.begin() + static_cast<long>(begin) + sources.lengths[s]);
+        begin += static_cast<size_t>(sources.lengths[s]);
+        const auto alone =
+            beam_search(*inference.start(one.sentences()), std::span(limits).subspan(0, 1), options);
+        EXPECT_EQ(alone[0][0].tokens, together[s][0].tokens);
+        EXPECT_EQ(alone[0][0].score, together[s][0].score);
+      }
     }
   }
 }
