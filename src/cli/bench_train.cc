@@ -50,7 +50,7 @@ void run(const Options& o) {
   const auto tokens = static_cast<double>(batch.target_out.size());
   if (o.json) {
     Json line{{"model", o.model},
-              {"preset", o.preset},
+              {"preset", work.preset},
               {"threads", num_threads()},
               {"target_tokens", tokens},
               {"tokens_per_second", tokens / result.seconds}};
@@ -59,7 +59,7 @@ void run(const Options& o) {
     return;
   }
   std::printf("%s %s: %.1f ms a step (best of %d), %.0f target tokens/s%s\n", o.model.c_str(),
-              o.preset.c_str(), result.seconds * 1e3, result.runs, tokens / result.seconds,
+              work.preset.c_str(), result.seconds * 1e3, result.runs, tokens / result.seconds,
               work_text(result, flops).c_str());
 }
 
@@ -69,7 +69,7 @@ void add_bench_train(CLI::App& bench) {
   CLI::App* verb = bench.add_subcommand("train", "steps of training a translator");
   const auto options = std::make_shared<Options>();
   verb->add_option("--model", options->model, "as in fovea train translate")->capture_default_str();
-  verb->add_option("--preset", options->preset, "tiny or base")->capture_default_str();
+  verb->add_option("--preset", options->preset, "of the transformer: tiny or base")->capture_default_str();
   verb->add_option("--seconds", options->seconds, "time to spend measuring")->capture_default_str();
   add_threads(*verb);
   add_json(*verb, options->json);

@@ -49,7 +49,7 @@ void run(Options o) {
   const double flops = work.translation_flops(*network, o.sentences, o.length, o.beam);
   const auto tokens = static_cast<double>(o.sentences * o.length);
   if (o.json) {
-    Json line{{"model", o.model}, {"preset", o.preset},       {"threads", num_threads()},
+    Json line{{"model", o.model}, {"preset", work.preset},    {"threads", num_threads()},
               {"batch", o.batch}, {"sentences", o.sentences}, {"length", o.length},
               {"beam", o.beam},   {"compute", o.compute},     {"tokens_per_second", tokens / result.seconds}};
     line.update(work_json(result, flops));
@@ -57,7 +57,7 @@ void run(Options o) {
     return;
   }
   std::printf("%s %s, batch %lld, beam %lld: %.1f ms (best of %d), %.0f output tokens/s%s\n", o.model.c_str(),
-              o.preset.c_str(), static_cast<long long>(o.batch), static_cast<long long>(o.beam),
+              work.preset.c_str(), static_cast<long long>(o.batch), static_cast<long long>(o.beam),
               result.seconds * 1e3, result.runs, tokens / result.seconds, work_text(result, flops).c_str());
 }
 
@@ -67,7 +67,7 @@ void add_bench_translate(CLI::App& bench) {
   CLI::App* verb = bench.add_subcommand("translate", "translating to a fixed length");
   const auto options = std::make_shared<Options>();
   verb->add_option("--model", options->model, "as in fovea train translate")->capture_default_str();
-  verb->add_option("--preset", options->preset, "tiny or base")->capture_default_str();
+  verb->add_option("--preset", options->preset, "of the transformer: tiny or base")->capture_default_str();
   verb->add_option("--batch", options->batch, "sentences translated together")->capture_default_str();
   verb->add_option("--sentences", options->sentences, "sentences in all; 0: two batches, or one sentence");
   verb->add_option("--length", options->length, "tokens of a translation")->capture_default_str();

@@ -10,6 +10,12 @@
 //   oneDNN, u8s8      14  133  170   11  116  155   13  127  160   13  122  149
 //   oneDNN, s8s8       1   33   76    1   33   78    1   27   71    2   49  111
 // From the second-level cache ours makes 147 with 32 rows.
+// On one core of an Emerald Rapids Xeon (AVX-512 and VNNI, 784 such operations at the peak), by bytes and by
+// words:
+//   bytes             50  578  605   52  655  648   50  557  569   53  657  656
+//   words             49  168  170   53  174  172   50  165  165   53  174  170
+//   oneDNN, u8s8      49  440  596   51  444  596   50  444  603   52  418  573
+// One row reads 25 GB/s, as fast as memory is.
 #include "kernels/int8_gemm.h"
 
 #include "kernels/vector_row-inl.h"
@@ -127,8 +133,9 @@ void pack(int64_t n, int64_t k, const int8_t* q, int8_t* packed) {
     int8_t* panel = packed + first / kColumns * panel_bytes<Way>(groups);
     if (Way::kStarts) {
       for (int64_t j = 0; j < kColumns; ++j) {
-        int32_t start = 0;
-        for (int64_t p = 0; p < k && first + j < n; ++p) start -= 128 * q[(first + j) * k + p];
+        uint32_t start = 0;
+        for (int64_t p = 0; p < k && first + j < n; ++p)
+          start -= static_cast<uint32_t>(128 * q[(first + j) * k + p]);
         __builtin_memcpy(panel, &start, sizeof start);
         panel += sizeof start;
       }

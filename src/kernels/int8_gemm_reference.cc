@@ -25,8 +25,8 @@ void pack(int64_t n, int64_t k, const int8_t* q, int8_t* packed) {
   const int64_t depth = way<Activation>().groups(k) * way<Activation>().together;
   for (int64_t j = 0; j < n; ++j) {
     if (kZero<Activation> != 0) {
-      int32_t start = 0;
-      for (int64_t p = 0; p < k; ++p) start -= kZero<Activation> * q[j * k + p];
+      uint32_t start = 0;  // may wrap, as the sum then does: the two come out right
+      for (int64_t p = 0; p < k; ++p) start -= static_cast<uint32_t>(kZero<Activation> * q[j * k + p]);
       std::memcpy(packed, &start, sizeof start);
       packed += sizeof start;
     }
