@@ -55,7 +55,7 @@ RnnPassed passed(const models::Bahdanau& model) {
 TranslationWork translation_work(const std::string& model, const std::string& preset) {
   TranslationWork work{.model = model, .preset = preset};
   if (model != "transformer") {
-    work.preset = "512 wide";
+    work.preset = "default";
     work.sentences = 64;
     work.shortest = 10;
     work.longest = 20;

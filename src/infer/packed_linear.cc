@@ -92,13 +92,17 @@ void PackedLinear::run(const Tensor& x, float* y, int64_t unit,
   const bool int8 = compute_ == Compute::int8;
   const kernels::Int8Kernels& kernels = kernels::int8_kernels();
   const int64_t groups = kernels.groups(in_);
-  const Tensor quantised(Shape{int8 ? rows * groups : 0}), scales(Shape{int8 ? rows : 0});
-  auto* q = reinterpret_cast<int32_t*>(quantised.data());
-  if (int8)
+  Tensor quantised, scales;  // int8 alone
+  int32_t* q = nullptr;
+  if (int8) {
+    quantised = Tensor(Shape{rows * groups});
+    scales = Tensor(Shape{rows});
+    q = reinterpret_cast<int32_t*>(quantised.data());
     parallel_for(rows, std::max<int64_t>(1, 65536 / in_), [&](int64_t begin, int64_t end) {
       kernels.quantize_rows(end - begin, in_, x.data() + begin * in_, q + begin * groups,
                             scales.data() + begin);
     });
+  }
   // A part has 2^18 products at least, and there are no more parts of a block of rows than kParts.
   unit = std::max(unit, int8 ? kernels.panel_columns : kernels::packed_gemm_kernels().panel_columns);
   const int64_t unit_work = std::max<int64_t>(1, std::min(rows, kBlockRows) * in_ * unit);
@@ -112,8 +116,8 @@ void PackedLinear::run(const Tensor& x, float* y, int64_t unit,
               .column_begin = column,
               .column_end = column_end,
               .x = x.data() + begin * in_,
-              .q = q + (int8 ? begin * groups : 0),
-              .scales = scales.data() + (int8 ? begin : 0),
+              .q = int8 ? q + begin * groups : nullptr,
+              .scales = int8 ? scales.data() + begin : nullptr,
               .y = y + begin * out_});
     after(begin, end, column, column_end);
   });

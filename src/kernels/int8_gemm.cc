@@ -50,8 +50,7 @@ const Int8Kernels& int8_kernels(Level level) {
 
 int64_t packed_int8_size(int64_t n, int64_t k, const Int8Kernels& kernels) {
   const int64_t columns = kernels.panel_columns, panels = (n + columns - 1) / columns;
-  // Bytes begin with what the 128 in every activation adds to a column's sum, to be taken off.
-  return panels * columns * (kernels.groups(k) * kernels.together + (kernels.together == 4 ? 4 : 0));
+  return packed_int8_columns(panels * columns, kernels.groups(k), kernels.together);
 }
 
 }  // namespace fovea::kernels

@@ -2,8 +2,8 @@
 //
 // Rows of x are quantised as they come, each by its own scale. CPUs with VNNI sum the products of four bytes
 // in one instruction: there x has eight bits. Elsewhere pairs of int16 are the fastest exact sum (the one of
-// bytes saturates), and x has twelve bits for nothing. Sums are exact integers below 2^31 either way; they
-// depend on no order, no batch, no thread, no level.
+// bytes saturates), and x has twelve bits for nothing. Sums are exact integers below 2^31 either way:
+// one way's depend on no order, no batch, no thread, no level.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,11 @@ const Int8Kernels& int8_kernels(Level level = current_level());
 // 2^31.
 int32_t int8_activation_limit(int64_t together, int64_t k);
 
+// Bytes of some packed columns of W^T: their weights and, before those of bytes, the int32 that takes off
+// what the 128 in every activation adds to a sum.
+constexpr int64_t packed_int8_columns(int64_t columns, int64_t groups, int64_t together) {
+  return columns * (groups * together + (together == 4 ? 4 : 0));
+}
 int64_t packed_int8_size(int64_t n, int64_t k, const Int8Kernels& kernels);
 
 }  // namespace fovea::kernels

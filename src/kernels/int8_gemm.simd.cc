@@ -119,7 +119,7 @@ struct Bytes {
 // Bytes of a panel of W^T: the columns' starts, then for each group of rows every column's few side by side.
 template <class Way>
 constexpr int64_t panel_bytes(int64_t groups) {
-  return kColumns * (groups * Way::kTogether + (Way::kStarts ? 4 : 0));
+  return packed_int8_columns(kColumns, groups, Way::kTogether);
 }
 template <class Way>
 constexpr int64_t groups_of(int64_t k) {

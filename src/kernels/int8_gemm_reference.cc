@@ -60,10 +60,10 @@ void quantize_rows(int64_t rows, int64_t k, const float* x, int32_t* q, float* s
 template <class Activation>
 void multiply(const Int8Product& g) {
   const int64_t groups = way<Activation>().groups(g.k), depth = groups * way<Activation>().together;
-  const int64_t head = kZero<Activation> != 0 ? 4 : 0;
+  const int64_t stride = packed_int8_columns(1, groups, way<Activation>().together), head = stride - depth;
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = g.column_begin; j < g.column_end; ++j) {
-      const int8_t* column = g.packed + j * (head + depth);
+      const int8_t* column = g.packed + j * stride;
       int32_t start = 0;
       if (head > 0) std::memcpy(&start, column, sizeof start);
       int64_t sum = start;

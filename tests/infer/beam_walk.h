@@ -1,6 +1,7 @@
 // Rows of a decoder moved about as a beam moves them: their pasts must go with them.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -35,6 +36,16 @@ inline void walk_as_a_beam(StepDecoder& decoder, Rng& rng,
     prefixes = next;
     sentence = next_sentence;
   }
+}
+
+// The root of the mean square of found - wanted, over that of wanted.
+inline double relative_difference(const std::vector<float>& found, const std::vector<float>& wanted) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    difference += std::pow(double{found[i]} - double{wanted[i]}, 2);
+    size += std::pow(double{wanted[i]}, 2);
+  }
+  return std::sqrt(difference / size);
 }
 
 }  // namespace fovea::testing

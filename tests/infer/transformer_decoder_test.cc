@@ -74,6 +74,24 @@ TEST(TransformerInference, CachedLogitsEqualThoseOfTheWholePrefix) {
   }
 }
 
+TEST(TransformerInference, WeightsOfEightBitsSayNearlyTheSame) {
+  Rng rng(4);
+  const models::Transformer model(config(false), rng);
+  const Sources sources = draw_sources(rng, 3);
+  std::vector<std::vector<float>> said(2);
+  for (const Compute compute : {Compute::float32, Compute::int8}) {
+    const TransformerInference inference(model, compute);
+    const auto decoder = inference.start(sources.sentences());
+    Rng moves(11);
+    testing::walk_as_a_beam(*decoder, moves, [&](size_t, const std::vector<int32_t>&, const float* logits) {
+      auto& all = said[compute == Compute::int8 ? 1 : 0];
+      all.insert(all.end(), logits, logits + 30);
+    });
+  }
+  EXPECT_NE(said[0], said[1]);
+  EXPECT_LT(testing::relative_difference(said[1], said[0]), 0.05);
+}
+
 TEST(TransformerInference, ALineIsTranslatedTheSameInAnyBatch) {
   Rng rng(9);
   const models::Transformer model(config(false), rng);
