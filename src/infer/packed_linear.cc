@@ -12,7 +12,7 @@ namespace fovea {
 namespace {
 
 // Rows taken together: they stay in the second-level cache while all columns pass by.
-constexpr int64_t kBlockRows = 48;
+constexpr int64_t kBlockRows = 64;
 constexpr int64_t kParts = 8;
 
 int64_t floats_for(int64_t bytes) {

@@ -127,7 +127,7 @@ bool is_narrow(const Gemm& g) {
 void gemm_narrow(const Gemm& g) {
   const PackedGemmKernels& kernels = packed_gemm_kernels();
   constexpr int64_t kRows = 192;
-  const int64_t count = g.m * g.n, packed = packed_size(g.n, kBlockDepth);
+  const int64_t count = g.m * g.n, packed = packed_size(g.n, kernels.depth);
   thread_local std::vector<float> sums_memory;
   float* const sums = scratch_floats(sums_memory, (ceil_div(g.k, kPart) - 1) * count);
   if (g.beta != 0 && g.beta != 1) scale_rows(g);
@@ -136,8 +136,8 @@ void gemm_narrow(const Gemm& g) {
     float* const scratch = scratch_floats(memory, packed + block_scratch(kRows));
     float* const c = begin == 0 ? g.c : sums + (begin / kPart - 1) * count;
     const int64_t ldc = begin == 0 ? g.ldc : g.n;
-    for (int64_t p = begin; p < end; p += kBlockDepth) {
-      const int64_t depth = std::min(kBlockDepth, end - p);
+    for (int64_t p = begin; p < end; p += kernels.depth) {
+      const int64_t depth = std::min(kernels.depth, end - p);
       kernels.pack({.transpose = g.transpose_b,
                     .n = g.n,
                     .k = depth,

@@ -26,9 +26,16 @@ constexpr int kTileRows = 12;  // 24 of 32 registers hold sums
 #else
 constexpr int kTileRows = 6;  // 12 of 16
 #endif
-// Rows of B taken in one go: a panel's piece (16 KiB at 8 lanes) stays in L1 while the rows of A pass by. The
-// order of summation depends on it, so it is the same for any number of rows.
-constexpr int64_t kDepth = kBlockDepth;
+// Rows of B taken in one go: a panel's piece stays near while the rows of A pass by, in L1 (16 KiB at 8 lanes)
+// or, with AVX-512, in L2 (64 KiB): its tiles are done so soon that beginning and ending them costs more than
+// what L2 takes longer (3 to 5 %). The order of summation depends on it, so it is the same for any number of
+// rows.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int64_t kDepth = 512;
+#else
+constexpr int64_t kDepth = 256;
+#endif
+static_assert(kDepth <= kMostDepth);
 // From one group of rows laid side by side to the next: no multiple of what shares cache sets.
 constexpr int64_t kGroupStride = kTileRows * (kDepth + 8) + 16;
 
@@ -65,9 +72,14 @@ HWY_INLINE void run_tile(const Tile& t) {
   const float* HWY_RESTRICT a = t.a;
   const int64_t lda = t.lda;
   uintptr_t ahead = t.ahead;
-  // C is often cold. With a small depth the sums are there before it: the tile above asks as well.
+  // C is often cold. Where a row is one line and a tile soon done, the tile above asks as well; else a row is
+  // two lines.
+  constexpr int kAsked = kLanes < 16 ? 2 * kRows : kRows;
 #pragma GCC unroll 32
-  for (int i = 0; i < 2 * kRows; ++i) __builtin_prefetch(t.c + i * t.ldc, 1, 3);
+  for (int i = 0; i < kAsked; ++i) {
+    __builtin_prefetch(t.c + i * t.ldc, 1, 3);
+    if (kLanes >= 16) __builtin_prefetch(t.c + i * t.ldc + kLanes, 1, 3);
+  }
 #pragma GCC unroll 4
   for (int64_t p = 0; p < t.depth; ++p) {
     Vector right[kWide];

@@ -54,13 +54,15 @@ struct BlockProduct {
   float alpha = 1;
   float* scratch = nullptr;  // block_scratch(m) floats
 };
-inline constexpr int64_t kBlockDepth = 256;
+// Floats of a block's scratch, at any level.
+inline constexpr int64_t kMostDepth = 512;
 constexpr int64_t block_scratch(int64_t rows) {
-  return (rows + 16) * (kBlockDepth + 16);
+  return (rows + 16) * (kMostDepth + 16);
 }
 
 struct PackedGemmKernels {
   int64_t panel_columns;                           // columns that are packed side by side
+  int64_t depth;                                   // rows of B whose products are summed in one go
   void (*pack)(const PackSource&, float* packed);  // fills packed_size() floats
   // The part of pack() for the columns [begin, end), begin a multiple of panel_columns.
   void (*pack_columns)(const PackSource&, int64_t begin, int64_t end, float* packed);

@@ -123,6 +123,7 @@ namespace FOVEA_LEVEL {
 extern const PackedGemmKernels packed_gemm_table;
 const PackedGemmKernels packed_gemm_table{
     .panel_columns = kColumns,
+    .depth = kDepth,
     .pack = pack,
     .pack_columns = pack_columns,
     .multiply = panels::multiply,

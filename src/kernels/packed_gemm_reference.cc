@@ -45,6 +45,7 @@ namespace scalar {
 extern const PackedGemmKernels packed_gemm_table;
 const PackedGemmKernels packed_gemm_table{
     .panel_columns = kPanelColumns,
+    .depth = 256,
     .pack = pack,
     .pack_columns = pack_columns,
     .multiply = multiply,
