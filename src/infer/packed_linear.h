@@ -27,6 +27,8 @@ class PackedLinear {
   PackedLinear(const Tensor& weight, const Tensor& bias, Compute compute = Compute::float32);
   // x: [rows, in] -> [rows, out].
   Tensor operator()(const Tensor& x, kernels::Epilogue activation = kernels::Epilogue::none) const;
+  // The same without activation, into memory for rows * out floats.
+  void write(const Tensor& x, float* y) const;
   // The same without activation, summarised for a choice: for an output layer.
   Logits logits(const Tensor& x) const;
 

@@ -91,7 +91,8 @@ struct EncoderLayer {
 struct DecoderLayer {
   DecoderLayer(const nn::TransformerDecoderLayer& layer, int64_t width, kernels::Epilogue activation,
                Compute compute)
-      : qkv(projection(layer.self_attn, 0, 3 * width, compute)),
+      : query(projection(layer.self_attn, 0, width, compute)),
+        keys_values(projection(layer.self_attn, width, 2 * width, compute)),
         out(output_projection(layer.self_attn, compute)),
         cross_query(projection(layer.multihead_attn, 0, width, compute)),
         cross_keys_values(projection(layer.multihead_attn, width, 2 * width, compute)),
@@ -100,7 +101,7 @@ struct DecoderLayer {
         norm1(layer.norm1),
         norm2(layer.norm2),
         norm3(layer.norm3) {}
-  PackedLinear qkv, out, cross_query, cross_keys_values, cross_out;
+  PackedLinear query, keys_values, out, cross_query, cross_keys_values, cross_out;
   FeedForwardPart feed_forward;
   Norm norm1, norm2, norm3;
 };
@@ -205,17 +206,12 @@ class TransformerInference::Decoder : public StepDecoder {
     for (size_t i = 0; i < weights_.decoder.size(); ++i) {
       const DecoderLayer& layer = weights_.decoder[i];
       const bool last = i + 1 == weights_.decoder.size();
-      const Tensor qkv = layer.qkv(input);
-      float* place = self_keys_values_[i].append(rows, 2 * width);
-      for (int64_t r = 0; r < rows; ++r)
-        std::memcpy(place + r * 2 * width, qkv.data() + r * 3 * width + width,
-                    static_cast<size_t>(2 * width) * sizeof(float));
+      layer.keys_values.write(input, self_keys_values_[i].append(rows, 2 * width));
       const Tensor seen =
-          layer.out(attend(qkv, 3 * width, self_keys_values_[i].data(), keys_.data(), first_, count_));
+          layer.out(attend(layer.query(input), self_keys_values_[i].data(), keys_.data(), first_, count_));
       input = add(norm_first ? layer.norm2 : layer.norm1, seen, sum);
-      const Tensor query = layer.cross_query(input);
-      const Tensor asked = layer.cross_out(
-          attend(query, width, source_keys_values_[i].data(), nullptr, source_first_, source_count_));
+      const Tensor asked = layer.cross_out(attend(layer.cross_query(input), source_keys_values_[i].data(),
+                                                  nullptr, source_first_, source_count_));
       input = add(norm_first ? layer.norm3 : layer.norm2, asked, sum);
       const Tensor thought = layer.feed_forward(input);
       if (!norm_first) {
@@ -263,7 +259,7 @@ class TransformerInference::Decoder : public StepDecoder {
   }
 
   // keys_values: rows of keys then values, 2 * width wide.
-  Tensor attend(const Tensor& q, int64_t q_row, const float* keys_values, const int32_t* keys,
+  Tensor attend(const Tensor& q, const float* keys_values, const int32_t* keys,
                 const std::vector<int32_t>& first, const std::vector<int32_t>& count) const {
     const int64_t width = weights_.config.width, heads = weights_.config.heads, d = width / heads;
     Tensor out({q.size(0), width});
@@ -273,7 +269,7 @@ class TransformerInference::Decoder : public StepDecoder {
                              .d = d,
                              .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d))),
                              .q = q.data(),
-                             .q_row = q_row,
+                             .q_row = width,
                              .k = keys_values,
                              .v = keys_values + width,
                              .kv_row = 2 * width,

@@ -19,9 +19,11 @@ void attention_step(const AttentionStep& step, const AttentionStepKernels& kerne
   // About a hundred thousand multiply-adds make a chunk worth handing out.
   const int64_t work =
       std::max<int64_t>(1, 2 * total * step.heads * step.d / std::max<int64_t>(1, step.rows));
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / work);
+  int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / work);
+  if (grain > kStepRows / 2) grain = (grain + 7) / 8 * 8;  // rows that share keys are seldom parted
   parallel_for(step.rows, grain, [&](int64_t begin, int64_t end) {
-    kernels.rows(step, begin, end, attention_scratch(longest + kStepScratch));
+    const int64_t row = longest + kStepScratch;
+    kernels.rows(step, begin, end, attention_scratch(kStepRows * row), row);
   });
 }
 

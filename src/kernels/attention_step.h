@@ -31,11 +31,13 @@ struct AttentionStep {
   int64_t weights_row = 0;
 };
 
-inline constexpr int64_t kStepScratch = 16;
+// Rows that may be computed together, and floats beyond the largest count that each needs.
+inline constexpr int64_t kStepRows = 4, kStepScratch = 16;
 
 struct AttentionStepKernels {
-  // Rows [begin, end) on the calling thread; `scratch` has room for the largest count and kStepScratch more.
-  void (*rows)(const AttentionStep& step, int64_t begin, int64_t end, float* scratch);
+  // Rows [begin, end) on the calling thread; `scratch` is [kStepRows, scratch_row], a row of it as long as the
+  // largest count and kStepScratch more.
+  void (*rows)(const AttentionStep& step, int64_t begin, int64_t end, float* scratch, int64_t scratch_row);
 };
 const AttentionStepKernels& attention_step_kernels(Level level = current_level());
 

@@ -12,10 +12,16 @@ using V = hn::Vec<D>;
 constexpr D tag;
 constexpr int64_t kLanes = static_cast<int64_t>(HWY_LANES(float));
 // Vectors of one head that the weighted sum keeps in registers.
-constexpr int64_t kHeld = 8;
-
+constexpr int64_t kHeld = 4;
 // Keys whose scores are made together: their sums of lanes then cost one row of shuffles instead of four.
 constexpr int64_t kTogether = 4;
+// Rows that see the same keys and take them from registers together.
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+constexpr int64_t kMostRows = 4;
+#else
+constexpr int64_t kMostRows = 2;
+#endif
+static_assert(kMostRows <= kStepRows);
 
 // Where the keys of one row stand, for one head.
 struct Keys {
@@ -24,25 +30,46 @@ struct Keys {
   int64_t at(int64_t j) const { return (index != nullptr ? index[first + j] : first + j) * row + head; }
 };
 
-// scores[0 .. kTogether) = scale * q . the keys j ... j + kTogether - 1, the last one repeated past `count`.
-HWY_INLINE void score(const float* q, const float* k, const Keys& keys, int64_t j, int64_t count, int64_t d,
-                      float scale, float* scores) {
+// Rows side by side in memory that see the same keys, one head of them; row i's scores, then its weights, at
+// scores + i * scores_row.
+struct Together {
+  Keys keys;
+  int64_t count;  // of keys, at least 1
+  const float* q;
+  float* out;
+  float* scores;
+  int64_t scores_row;
+};
+
+// The scores of keys j ... j + kTogether - 1, the last one repeated past the count.
+template <int64_t kRows>
+HWY_INLINE void score(const AttentionStep& s, const Together& t, int64_t j) {
   const float* key[kTogether];
-  for (int64_t i = 0; i < kTogether; ++i) key[i] = k + keys.at(HWY_MIN(j + i, count - 1));
-  V sums[kTogether];
-  for (int64_t i = 0; i < kTogether; ++i) sums[i] = hn::Zero(tag);
+  for (int64_t i = 0; i < kTogether; ++i) key[i] = s.k + t.keys.at(HWY_MIN(j + i, t.count - 1));
+  V sums[kRows][kTogether];
+  for (auto& row : sums)
+    for (V& sum : row) sum = hn::Zero(tag);
+  const auto add = [&](const V(&keys)[kTogether], auto query_of) HWY_ATTR {
+    for (int64_t r = 0; r < kRows; ++r) {
+      const V query = query_of(t.q + r * s.q_row);
+      for (int64_t i = 0; i < kTogether; ++i) sums[r][i] = hn::MulAdd(query, keys[i], sums[r][i]);
+    }
+  };
+  V keys[kTogether];
   int64_t c = 0;
-  for (; c + kLanes <= d; c += kLanes) {
-    const V query = hn::LoadU(tag, q + c);
-    for (int64_t i = 0; i < kTogether; ++i) sums[i] = hn::MulAdd(query, hn::LoadU(tag, key[i] + c), sums[i]);
+  for (; c + kLanes <= s.d; c += kLanes) {
+    for (int64_t i = 0; i < kTogether; ++i) keys[i] = hn::LoadU(tag, key[i] + c);
+    add(keys, [&](const float* q) HWY_ATTR { return hn::LoadU(tag, q + c); });
   }
-  if (c < d) {
-    const V query = load_first(tag, q + c, d - c);
-    for (int64_t i = 0; i < kTogether; ++i)
-      sums[i] = hn::MulAdd(query, load_first(tag, key[i] + c, d - c), sums[i]);
+  if (c < s.d) {
+    for (int64_t i = 0; i < kTogether; ++i) keys[i] = load_first(tag, key[i] + c, s.d - c);
+    add(keys, [&](const float* q) HWY_ATTR { return load_first(tag, q + c, s.d - c); });
   }
   const hn::FixedTag<float, kTogether> four;
-  hn::StoreU(hn::Mul(four_sums(tag, sums[0], sums[1], sums[2], sums[3]), hn::Set(four, scale)), four, scores);
+  for (int64_t r = 0; r < kRows; ++r) {
+    const auto all = four_sums(tag, sums[r][0], sums[r][1], sums[r][2], sums[r][3]);
+    hn::StoreU(hn::Mul(all, hn::Set(four, s.scale)), four, t.scores + r * t.scores_row + j);
+  }
 }
 
 // scores -> weights, in place; lanes past `count` become 0, up to a whole vector.
@@ -63,61 +90,78 @@ HWY_INLINE void softmax(float* scores, int64_t count) {
     hn::StoreU(hn::Mul(hn::LoadU(tag, scores + j), inverse), tag, scores + j);
 }
 
-// out[0 .. kVectors * kLanes) = sum_j weights[j] * v[key j], even and odd keys in sums of their own: a short
-// head alone has too few to hide the latency of the additions.
-template <int64_t kVectors>
-HWY_INLINE void weighted_sum(const float* weights, int64_t count, const Keys& keys, const float* v,
-                             float* out) {
-  constexpr int64_t kChains = kVectors <= 4 ? 2 : 1;
-  V sums[kChains][kVectors];
-  for (auto& chain : sums)
-    for (V& sum : chain) sum = hn::Zero(tag);
-  const auto add = [&](int64_t j, V(&into)[kVectors]) HWY_ATTR {
-    const V weight = hn::Set(tag, weights[j]);
-    const float* value = v + keys.at(j);
-    for (int64_t i = 0; i < kVectors; ++i)
-      into[i] = hn::MulAdd(weight, hn::LoadU(tag, value + i * kLanes), into[i]);
-  };
-  int64_t j = 0;
-  for (; j + kChains <= count; j += kChains) {
-    add(j, sums[0]);
-    if constexpr (kChains == 2) add(j + 1, sums[1]);
+// out[c ... c + kVectors * kLanes) = sum_j weights[j] * v[key j], of every row.
+template <int64_t kRows, int64_t kVectors>
+HWY_INLINE void weighted_sum(const AttentionStep& s, const Together& t, int64_t c) {
+  V sums[kRows][kVectors];
+  for (auto& row : sums)
+    for (V& sum : row) sum = hn::Zero(tag);
+  for (int64_t j = 0; j < t.count; ++j) {
+    const float* from = s.v + t.keys.at(j) + c;
+    V value[kVectors];
+    for (int64_t i = 0; i < kVectors; ++i) value[i] = hn::LoadU(tag, from + i * kLanes);
+    for (int64_t r = 0; r < kRows; ++r) {
+      const V weight = hn::Set(tag, t.scores[r * t.scores_row + j]);
+      for (int64_t i = 0; i < kVectors; ++i) sums[r][i] = hn::MulAdd(weight, value[i], sums[r][i]);
+    }
   }
-  if (j < count) add(j, sums[0]);
-  for (int64_t i = 0; i < kVectors; ++i)
-    hn::StoreU(kChains == 2 ? hn::Add(sums[0][i], sums[1][i]) : sums[0][i], tag, out + i * kLanes);
+  for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t i = 0; i < kVectors; ++i)
+      hn::StoreU(sums[r][i], tag, t.out + r * s.out_row + c + i * kLanes);
 }
 
-HWY_INLINE void weighted_tail(const float* weights, int64_t count, const Keys& keys, const float* v,
-                              float* out, int64_t lanes) {
+HWY_INLINE void weighted_tail(const AttentionStep& s, const Together& t, int64_t row, int64_t c) {
   V sum = hn::Zero(tag);
-  for (int64_t j = 0; j < count; ++j)
-    sum = hn::MulAdd(hn::Set(tag, weights[j]), load_first(tag, v + keys.at(j), lanes), sum);
-  store_first(sum, tag, out, lanes);
+  for (int64_t j = 0; j < t.count; ++j)
+    sum = hn::MulAdd(hn::Set(tag, t.scores[row * t.scores_row + j]),
+                     load_first(tag, s.v + t.keys.at(j) + c, s.d - c), sum);
+  store_first(sum, tag, t.out + row * s.out_row + c, s.d - c);
 }
 
-void rows(const AttentionStep& s, int64_t begin, int64_t end, float* scratch) {
+template <int64_t kRows>
+HWY_NOINLINE void attend(const AttentionStep& s, const Together& t) {
+  for (int64_t j = 0; j < t.count; j += kTogether) score<kRows>(s, t, j);
+  for (int64_t r = 0; r < kRows; ++r) softmax(t.scores + r * t.scores_row, t.count);
+  int64_t c = 0;
+  for (; c + kHeld * kLanes <= s.d; c += kHeld * kLanes) weighted_sum<kRows, kHeld>(s, t, c);
+  for (; c + kLanes <= s.d; c += kLanes) weighted_sum<kRows, 1>(s, t, c);
+  if (c < s.d)
+    for (int64_t r = 0; r < kRows; ++r) weighted_tail(s, t, r, c);
+}
+template <int64_t kMost = kMostRows>
+HWY_INLINE void attend_rows(int64_t rows, const AttentionStep& s, const Together& t) {
+  if (rows == kMost) return attend<kMost>(s, t);
+  if constexpr (kMost > 1) attend_rows<kMost - 1>(rows, s, t);
+}
+
+// Hypotheses of one sentence stand side by side and see the same source.
+int64_t rows_together(const AttentionStep& s, int64_t r, int64_t end) {
+  int64_t last = r + 1;
+  while (s.keys == nullptr && last < HWY_MIN(end, r + kMostRows) && s.first[last] == s.first[r] &&
+         s.count[last] == s.count[r])
+    ++last;
+  return last - r;
+}
+
+void rows(const AttentionStep& s, int64_t begin, int64_t end, float* scratch, int64_t scratch_row) {
   const int64_t group = s.heads / HWY_MAX(int64_t{1}, s.kv_heads);
-  for (int64_t r = begin; r < end; ++r) {
-    const int64_t count = s.count[r];
+  for (int64_t r = begin, count; r < end; r += count) {
+    count = rows_together(s, r, end);
     for (int64_t h = 0; h < s.heads; ++h) {
-      const float* q = s.q + r * s.q_row + h * s.d;
-      float* out = s.out + r * s.out_row + h * s.d;
-      const Keys keys{s.keys, s.first[r], s.kv_row, h / group * s.d};
-      if (count == 0) {
-        for (int64_t c = 0; c < s.d; ++c) out[c] = 0;
-        continue;
+      const Together t{.keys = {s.keys, s.first[r], s.kv_row, h / group * s.d},
+                       .count = s.count[r],
+                       .q = s.q + r * s.q_row + h * s.d,
+                       .out = s.out + r * s.out_row + h * s.d,
+                       .scores = scratch,
+                       .scores_row = scratch_row};
+      if (t.count > 0) attend_rows(count, s, t);
+      for (int64_t i = 0; i < count; ++i) {
+        if (t.count == 0)
+          for (int64_t c = 0; c < s.d; ++c) t.out[i * s.out_row + c] = 0;
+        if (s.weights != nullptr)
+          for (int64_t j = 0; j < t.count; ++j)
+            s.weights[((r + i) * s.heads + h) * s.weights_row + j] = scratch[i * scratch_row + j];
       }
-      for (int64_t j = 0; j < count; j += kTogether) score(q, s.k, keys, j, count, s.d, s.scale, scratch + j);
-      softmax(scratch, count);
-      int64_t c = 0;
-      for (; c + kHeld * kLanes <= s.d; c += kHeld * kLanes)
-        weighted_sum<kHeld>(scratch, count, keys, s.v + c, out + c);
-      for (; c + 4 * kLanes <= s.d; c += 4 * kLanes) weighted_sum<4>(scratch, count, keys, s.v + c, out + c);
-      for (; c + kLanes <= s.d; c += kLanes) weighted_sum<1>(scratch, count, keys, s.v + c, out + c);
-      if (c < s.d) weighted_tail(scratch, count, keys, s.v + c, out + c, s.d - c);
-      if (s.weights != nullptr)
-        for (int64_t j = 0; j < count; ++j) s.weights[(r * s.heads + h) * s.weights_row + j] = scratch[j];
     }
   }
 }

@@ -6,7 +6,7 @@
 namespace fovea::kernels::scalar {
 namespace {
 
-void rows(const AttentionStep& s, int64_t begin, int64_t end, float* scratch) {
+void rows(const AttentionStep& s, int64_t begin, int64_t end, float* scratch, int64_t) {
   const int64_t group = s.heads / std::max<int64_t>(1, s.kv_heads);
   for (int64_t r = begin; r < end; ++r) {
     for (int64_t h = 0; h < s.heads; ++h) {
