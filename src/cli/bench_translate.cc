@@ -40,8 +40,11 @@ void run(Options o) {
   const auto inference = make_inference(*network, compute_named(o.compute));
   const auto length = static_cast<int32_t>(o.length);
   const std::vector<int32_t> limits(sources.size(), length - 1);
-  const BeamOptions beam{
-      .beam = static_cast<int>(o.beam), .min_length = length - 1, .begin = data::kBegin, .end = data::kEnd};
+  const BeamOptions beam{.beam = static_cast<int>(o.beam),
+                         .min_length = length - 1,
+                         .scores = false,
+                         .begin = data::kBegin,
+                         .end = data::kEnd};
   const auto step = [&] { decode_all(*inference, sources, limits, beam, {.sentences = o.batch}); };
   Measured result = measure_beside_peak(step, o.seconds);
   result.peak_bytes = memory.peak_bytes();

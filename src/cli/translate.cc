@@ -30,7 +30,6 @@ constexpr const char* kFooter =
 struct Line {
   std::string folder, compute;
   tasks::TranslateOptions options;
-  bool scores = false;
   std::string alignment = "none";
 };
 
@@ -65,7 +64,7 @@ void print(const Line& line, const tasks::TranslationParts& parts, const std::ve
       }
       if (line.options.n_best > 1)
         std::cout << number << " ||| " << translation.text << " ||| " << translation.score;
-      else if (line.scores)
+      else if (line.options.scores)
         std::cout << translation.score << '\t' << translation.text;
       else
         std::cout << translation.text;
@@ -108,13 +107,16 @@ void add_translate(CLI::App& app) {
   verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
   add_fields(*verb, line->options);
   verb->add_option("--compute", line->compute, "float32 or int8; without it, as the folder says");
-  verb->add_flag("--scores", line->scores, "print each translation's score before it");
+  verb->add_flag("--scores", line->options.scores, "print each translation's score before it");
   verb->add_option("--alignment", line->alignment, "say which words belong together: hard, soft or none")
       ->check(CLI::IsMember({"hard", "soft", "none"}))
       ->capture_default_str();
   add_threads(*verb);
   verb->footer(kFooter);
-  verb->callback([line] { run(*line); });
+  verb->callback([line] {
+    line->options.scores |= line->alignment == "soft";
+    run(*line);
+  });
 }
 
 }  // namespace fovea::cli

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "autograd/ops.h"
+#include "infer/output_layer.h"
 #include "infer/recurrent_decoders.h"
 #include "infer/recurrent_parts.h"
 #include "kernels/recurrent.h"
@@ -15,8 +16,8 @@ struct Weights {
   Weights(const models::Bahdanau& model, Compute compute)
       : config(model.config()),
         readout(model.readout_width()),
-        source_embedding(model.source_embedding.value().clone()),
-        target_embedding(model.target_embedding.value().clone()),
+        source_embedding(model.source_embedding.value()),
+        target_embedding(model.target_embedding.value()),
         encoder(RecurrentCell::gru, model.encoder, compute),
         bridge(model.bridge.weight.value(), model.bridge.bias.value(), compute),
         output(model.output.value(), model.output_bias.value(), compute) {
@@ -37,7 +38,8 @@ struct Weights {
   int64_t readout;
   Tensor source_embedding, target_embedding;
   PackedRecurrent encoder;
-  PackedLinear bridge, output;
+  PackedLinear bridge;
+  OutputLayer output;
   std::unique_ptr<PackedAttention> attention;
   PackedLinear from_token, from_context;  // gates, then readout
   PackedLinear from_state;                // gates, then the query where it has a matrix
@@ -49,7 +51,18 @@ class Decoder : public StepDecoder {
   Decoder(const Weights& weights, Tensor state, RowLooks looks)
       : weights_(weights), state_(std::move(state)), looks_(std::move(looks)) {}
 
-  Logits step(std::span<const int32_t> tokens) override {
+  Logits step(std::span<const int32_t> tokens) override { return weights_.output.logits(advance(tokens)); }
+  std::vector<int32_t> best(std::span<const int32_t> tokens, std::span<const int32_t> skipped) override {
+    return weights_.output.best(advance(tokens), skipped);
+  }
+  void reorder(std::span<const int32_t> parents) override {
+    state_ = pick_rows(state_, parents);
+    looks_.reorder(parents);
+  }
+
+ private:
+  // Feeds the last token of every row; returns what the output layer reads.
+  Tensor advance(std::span<const int32_t> tokens) {
     const Weights& w = weights_;
     const auto rows = static_cast<int64_t>(tokens.size());
     FOVEA_ASSERT(rows == looks_.rows());
@@ -71,15 +84,9 @@ class Decoder : public StepDecoder {
                                                zeros.data(), width);
     state_ = next;
     ++step_;
-    return w.output.logits(read(before));
+    return read(before);
   }
 
-  void reorder(std::span<const int32_t> parents) override {
-    state_ = pick_rows(state_, parents);
-    looks_.reorder(parents);
-  }
-
- private:
   Tensor look(const Tensor& product) const {
     const PackedAttention* attention = weights_.attention.get();
     std::vector<RowLooks::Run> runs;

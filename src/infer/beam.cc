@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -170,6 +171,34 @@ class Search {
   std::vector<std::vector<Hypothesis>> finished_;
 };
 
+// A beam of 1 without scores.
+std::vector<std::vector<Hypothesis>> greedy_search(StepDecoder& decoder, std::span<const int32_t> max_lengths,
+                                                   const BeamOptions& options) {
+  std::vector<std::vector<Hypothesis>> found(max_lengths.size());
+  for (std::vector<Hypothesis>& sentence : found) sentence.resize(1);
+  std::vector<int32_t> alive(max_lengths.size()), tokens(max_lengths.size(), options.begin), skipped, parents;
+  std::iota(alive.begin(), alive.end(), 0);
+  for (int32_t length = 0; !alive.empty(); ++length) {
+    skipped.assign(alive.size(), length < options.min_length ? options.end : -1);
+    tokens = decoder.best(tokens, skipped);
+    parents.clear();
+    size_t kept = 0;
+    for (size_t r = 0; r < alive.size(); ++r) {
+      const auto sentence = static_cast<size_t>(alive[r]);
+      if (tokens[r] == options.end || length >= max_lengths[sentence]) continue;
+      found[sentence][0].tokens.push_back(tokens[r]);
+      parents.push_back(static_cast<int32_t>(r));
+      alive[kept] = alive[r];
+      tokens[kept++] = tokens[r];
+    }
+    const bool all = kept == alive.size();
+    alive.resize(kept);
+    tokens.resize(kept);
+    if (!all && kept > 0) decoder.reorder(parents);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::vector<Hypothesis>> beam_search(StepDecoder& decoder, std::span<const int32_t> max_lengths,
@@ -177,6 +206,7 @@ std::vector<std::vector<Hypothesis>> beam_search(StepDecoder& decoder, std::span
   require(options.beam >= 1 && options.beam <= 1024, "beam: got ", options.beam, ", wanted 1 to 1024");
   require(options.n_best >= 1 && options.n_best <= options.beam, "n-best: got ", options.n_best,
           ", wanted 1 to the beam's ", options.beam);
+  if (options.beam == 1 && !options.scores) return greedy_search(decoder, max_lengths, options);
   return Search(decoder, max_lengths, options).run();
 }
 

@@ -16,6 +16,8 @@ class StepDecoder {
   virtual ~StepDecoder() = default;
   // Feeds the last token of every row and returns the logits of the next.
   virtual Logits step(std::span<const int32_t> tokens) = 0;
+  // The same, but returns the token with the largest logit of each row, as OutputLayer::best() does.
+  virtual std::vector<int32_t> best(std::span<const int32_t> tokens, std::span<const int32_t> skipped) = 0;
   // Row i becomes a copy of what row parents[i] was; rows may repeat, and those not named are gone.
   virtual void reorder(std::span<const int32_t> parents) = 0;
 };
@@ -25,6 +27,7 @@ struct BeamOptions {
   int n_best = 1;            // hypotheses returned for a sentence, at most `beam`
   float length_penalty = 1;  // a hypothesis of n tokens (with its end) scores log p / n^length_penalty
   int min_length = 0;        // tokens before an end may come; a sentence's most tokens come before this
+  bool scores = true;  // false, with a beam of 1: hypotheses get no log-probability, which is much faster
   int32_t begin = 1, end = 2;
 };
 

@@ -17,7 +17,7 @@ class Inference {
   virtual std::unique_ptr<StepDecoder> start(const models::Sentences& sources) const = 0;
 };
 
-// Reads the model's weights; later changes to them are not seen.
+// The model may go, but its weights must not change while the result is in use: some are shared.
 std::unique_ptr<Inference> make_inference(const models::TranslationModel& model,
                                           Compute compute = Compute::float32);
 

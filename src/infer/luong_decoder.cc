@@ -1,4 +1,5 @@
 #include "autograd/ops.h"
+#include "infer/output_layer.h"
 #include "infer/recurrent_decoders.h"
 #include "infer/recurrent_parts.h"
 #include "kernels/recurrent.h"
@@ -12,8 +13,8 @@ using models::Sentences;
 struct Weights {
   Weights(const models::Luong& model, Compute compute)
       : config(model.config()),
-        source_embedding(model.source_embedding.value().clone()),
-        target_embedding(model.target_embedding.value().clone()),
+        source_embedding(model.source_embedding.value()),
+        target_embedding(model.target_embedding.value()),
         encoder(RecurrentCell::lstm, model.encoder, compute),
         attention(model.attention, compute),
         values(model.combine_context.value(), {}, compute),
@@ -36,7 +37,8 @@ struct Weights {
   Tensor source_embedding, target_embedding;
   PackedRecurrent encoder;
   PackedAttention attention;
-  PackedLinear values, output, feed;
+  PackedLinear values, feed;
+  OutputLayer output;
   PackedLinear look;  // the state's part of s~, the query where it has a matrix, the predicted place's
   std::vector<Layer> layers;
 };
@@ -49,18 +51,10 @@ class Decoder : public StepDecoder {
     seen_ = Tensor::zeros(h_[0].shape());
   }
 
-  Logits step(std::span<const int32_t> tokens) override {
-    const Weights& w = weights_;
-    const auto rows = static_cast<int64_t>(tokens.size());
-    FOVEA_ASSERT(rows == looks_.rows());
-    Tensor x({rows, w.config.embedding});
-    kernels::gather_rows(w.target_embedding.data(), w.config.embedding, tokens, x.data());
-    for (size_t l = 0; l < w.layers.size(); ++l) x = layer(l, x);
-    seen_ = look(x);
-    ++step_;
-    return w.output.logits(seen_);
+  Logits step(std::span<const int32_t> tokens) override { return weights_.output.logits(advance(tokens)); }
+  std::vector<int32_t> best(std::span<const int32_t> tokens, std::span<const int32_t> skipped) override {
+    return weights_.output.best(advance(tokens), skipped);
   }
-
   void reorder(std::span<const int32_t> parents) override {
     for (Tensor& h : h_) h = pick_rows(h, parents);
     for (Tensor& c : c_) c = pick_rows(c, parents);
@@ -69,6 +63,19 @@ class Decoder : public StepDecoder {
   }
 
  private:
+  // Feeds the last token of every row; returns what the output layer reads.
+  Tensor advance(std::span<const int32_t> tokens) {
+    const Weights& w = weights_;
+    const auto rows = static_cast<int64_t>(tokens.size());
+    FOVEA_ASSERT(rows == looks_.rows());
+    Tensor x({rows, w.config.embedding});
+    kernels::gather_rows(w.target_embedding.data(), w.config.embedding, tokens, x.data());
+    for (size_t l = 0; l < w.layers.size(); ++l) x = layer(l, x);
+    seen_ = look(x);
+    ++step_;
+    return seen_;
+  }
+
   Tensor layer(size_t l, const Tensor& x) {
     const Weights& w = weights_;
     const int64_t width = w.config.width;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "attention/attention.h"
+#include "infer/output_layer.h"
 #include "kernels/attention_step.h"
 #include "kernels/norm.h"
 #include "nn/positions.h"
@@ -173,7 +174,7 @@ struct TransformerInference::Weights {
 
   models::TransformerConfig config;
   Tensor source_embedding, target_embedding, source_positions, target_positions;
-  PackedLinear output;
+  OutputLayer output;
   std::vector<EncoderLayer> encoder;
   std::vector<DecoderLayer> decoder;
   std::vector<Norm> encoder_norm, decoder_norm;  // one or none
@@ -194,7 +195,25 @@ class TransformerInference::Decoder : public StepDecoder {
     histories_.resize(sources.lengths.size());
   }
 
-  Logits step(std::span<const int32_t> tokens) override {
+  Logits step(std::span<const int32_t> tokens) override { return weights_.output.logits(advance(tokens)); }
+  std::vector<int32_t> best(std::span<const int32_t> tokens, std::span<const int32_t> skipped) override {
+    return weights_.output.best(advance(tokens), skipped);
+  }
+  void reorder(std::span<const int32_t> parents) override {
+    const auto pick = [&](auto& rows) {
+      std::remove_reference_t<decltype(rows)> picked;
+      picked.reserve(parents.size());
+      for (const int32_t parent : parents) picked.push_back(rows[static_cast<size_t>(parent)]);
+      rows = std::move(picked);
+    };
+    pick(histories_);
+    pick(source_first_);
+    pick(source_count_);
+  }
+
+ private:
+  // Feeds the last token of every row; returns what the output layer reads.
+  Tensor advance(std::span<const int32_t> tokens) {
     const auto rows = static_cast<int64_t>(tokens.size());
     FOVEA_ASSERT(tokens.size() == histories_.size());
     const int64_t width = weights_.config.width;
@@ -221,22 +240,9 @@ class TransformerInference::Decoder : public StepDecoder {
       }
     }
     ++step_;
-    return weights_.output.logits(input);
+    return input;
   }
 
-  void reorder(std::span<const int32_t> parents) override {
-    const auto pick = [&](auto& rows) {
-      std::remove_reference_t<decltype(rows)> picked;
-      picked.reserve(parents.size());
-      for (const int32_t parent : parents) picked.push_back(rows[static_cast<size_t>(parent)]);
-      rows = std::move(picked);
-    };
-    pick(histories_);
-    pick(source_first_);
-    pick(source_count_);
-  }
-
- private:
   // Pre-norm keeps the sum and its norm apart; post-norm goes on with the norm alone.
   Tensor add(const Norm& norm, const Tensor& branch, Tensor& sum) const {
     Tensor normed = norm.add(branch, sum);

@@ -35,8 +35,8 @@ struct AttentionStep {
 inline constexpr int64_t kStepRows = 4, kStepScratch = 16;
 
 struct AttentionStepKernels {
-  // Rows [begin, end) on the calling thread; `scratch` is [kStepRows, scratch_row], a row of it as long as the
-  // largest count and kStepScratch more.
+  // Rows [begin, end) on the calling thread; `scratch` is [kStepRows, scratch_row], a row of it as long as
+  // the largest count and kStepScratch more.
   void (*rows)(const AttentionStep& step, int64_t begin, int64_t end, float* scratch, int64_t scratch_row);
 };
 const AttentionStepKernels& attention_step_kernels(Level level = current_level());

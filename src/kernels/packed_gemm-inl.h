@@ -26,10 +26,10 @@ constexpr int kTileRows = 12;  // 24 of 32 registers hold sums
 #else
 constexpr int kTileRows = 6;  // 12 of 16
 #endif
-// Rows of B taken in one go: a panel's piece stays near while the rows of A pass by, in L1 (16 KiB at 8 lanes)
-// or, with AVX-512, in L2 (64 KiB): its tiles are done so soon that beginning and ending them costs more than
-// what L2 takes longer (3 to 5 %). The order of summation depends on it, so it is the same for any number of
-// rows.
+// Rows of B taken in one go: a panel's piece stays near while the rows of A pass by, in L1 (16 KiB at 8
+// lanes) or, with AVX-512, in L2 (64 KiB): its tiles are done so soon that beginning and ending them costs
+// more than what L2 takes longer (3 to 5 %). The order of summation depends on it, so it is the same for any
+// number of rows.
 #if HWY_TARGET <= HWY_AVX3
 constexpr int64_t kDepth = 512;
 #else

@@ -60,6 +60,17 @@ constexpr int64_t block_scratch(int64_t rows) {
   return (rows + 16) * (kMostDepth + 16);
 }
 
+// Some elements of one row of a product, to the bit what PackedProduct gives in those columns.
+struct RowElements {
+  int64_t k = 0;
+  const float* a = nullptr;  // [k]
+  const float* b = nullptr;  // [n, k], as before packing with `transpose`
+  const float* bias = nullptr;
+  int64_t count = 0;
+  const int32_t* columns = nullptr;  // [count]
+  float* c = nullptr;                // [count]
+};
+
 struct PackedGemmKernels {
   int64_t panel_columns;                           // columns that are packed side by side
   int64_t depth;                                   // rows of B whose products are summed in one go
@@ -68,6 +79,7 @@ struct PackedGemmKernels {
   void (*pack_columns)(const PackSource&, int64_t begin, int64_t end, float* packed);
   void (*multiply)(const PackedProduct&);  // on the calling thread
   void (*multiply_block)(const BlockProduct&);
+  void (*elements)(const RowElements&);
 };
 
 const PackedGemmKernels& packed_gemm_kernels(Level level = current_level());

@@ -117,6 +117,31 @@ void multiply_block(const BlockProduct& block) {
   }
 }
 
+// Several sums at once hide the latency of each, which must be added in the order a tile adds it in.
+void elements(const RowElements& e) {
+  constexpr int64_t kSums = 8;
+  const hn::FixedTag<float, 1> d;
+  for (int64_t first = 0; first < e.count; first += kSums) {
+    const float* b[kSums];
+    float totals[kSums];
+    for (int64_t i = 0; i < kSums; ++i) {
+      const int64_t j = e.columns[smaller(first + i, e.count - 1)];
+      b[i] = e.b + j * e.k;
+      totals[i] = e.bias != nullptr ? e.bias[j] : 0;
+    }
+    for (int64_t p = 0; p < e.k; p += kDepth) {
+      hn::Vec<decltype(d)> sums[kSums];
+      for (auto& sum : sums) sum = hn::Zero(d);
+      for (int64_t q = p; q < smaller(e.k, p + kDepth); ++q) {
+        const auto left = hn::Set(d, e.a[q]);
+        for (int64_t i = 0; i < kSums; ++i) sums[i] = hn::MulAdd(left, hn::Set(d, b[i][q]), sums[i]);
+      }
+      for (int64_t i = 0; i < kSums; ++i) totals[i] += hn::GetLane(sums[i]);
+    }
+    for (int64_t i = first; i < smaller(first + kSums, e.count); ++i) e.c[i] = totals[i - first];
+  }
+}
+
 }  // namespace
 
 namespace FOVEA_LEVEL {
@@ -128,6 +153,7 @@ const PackedGemmKernels packed_gemm_table{
     .pack_columns = pack_columns,
     .multiply = panels::multiply,
     .multiply_block = multiply_block,
+    .elements = elements,
 };
 }  // namespace FOVEA_LEVEL
 }  // namespace fovea::kernels

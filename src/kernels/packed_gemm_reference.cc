@@ -39,6 +39,15 @@ void multiply_block(const BlockProduct& block) {
   }
 }
 
+void elements(const RowElements& e) {
+  for (int64_t i = 0; i < e.count; ++i) {
+    const int64_t j = e.columns[i];
+    float sum = e.bias != nullptr ? e.bias[j] : 0;
+    for (int64_t p = 0; p < e.k; ++p) sum += e.a[p] * e.b[j * e.k + p];
+    e.c[i] = sum;
+  }
+}
+
 }  // namespace
 
 namespace scalar {
@@ -50,6 +59,7 @@ const PackedGemmKernels packed_gemm_table{
     .pack_columns = pack_columns,
     .multiply = multiply,
     .multiply_block = multiply_block,
+    .elements = elements,
 };
 }  // namespace scalar
 }  // namespace fovea::kernels

@@ -33,11 +33,26 @@ struct TopKResult {
   float sum = 0;      // of exp(x - largest). NaN when the row holds a NaN or +inf, or nothing but -inf
 };
 
+// A row known but for an error: its element j is within length * errors[j] + error * norms[j] + slack of
+// x[j].
+struct Uncertain {
+  int64_t count = 0;
+  const float* x = nullptr;
+  const float* errors = nullptr;
+  const float* norms = nullptr;
+  float length = 0, error = 0, slack = 0;
+  int32_t skipped = -1;        // a column that does not count
+  int32_t* columns = nullptr;  // [count]
+};
+
 // On the calling thread.
 struct TopKKernels {
   // Of every block of x: its largest, and the sum of exp(x - largest); 0 where all are -inf.
   void (*summarise)(int64_t count, const float* x, float* largest, float* sums);
   TopKResult (*top_k)(const TopK& args);
+  // Writes the columns that may hold the largest element, in rising order, and says how many; none where x
+  // holds a NaN or infinity.
+  int64_t (*candidates)(const Uncertain& row);
 };
 
 const TopKKernels& top_k_kernels(Level level = current_level());

@@ -83,10 +83,48 @@ TopKResult top_k(const TopK& args) {
   return result;
 }
 
+int64_t candidates(const Uncertain& row) {
+  const V length = hn::Set(d, row.length), error = hn::Set(d, row.error), slack = hn::Set(d, row.slack);
+  const auto margin = [&](int64_t j, int64_t lanes) HWY_ATTR {
+    return hn::MulAdd(length, load(row.errors + j, lanes),
+                      hn::MulAdd(error, load(row.norms + j, lanes), slack));
+  };
+  // The columns before the skipped one, and those after it.
+  const int64_t middle = row.skipped < 0 || row.skipped >= row.count ? row.count : row.skipped;
+  const int64_t begins[] = {0, middle + 1}, ends[] = {middle, row.count};
+
+  V broken = hn::Zero(d);  // NaN from the first NaN or infinity on
+  float bar = -kInfinity;
+  for (int part = 0; part < 2; ++part) {
+    const float most = max_of(ends[part] - begins[part], [&](int64_t i, int64_t lanes) HWY_ATTR {
+      const int64_t j = begins[part] + i;
+      const V least = hn::Sub(load(row.x + j, lanes), margin(j, lanes));
+      broken = hn::Add(broken, hn::Sub(least, least));
+      return keep_first(least, lanes, -kInfinity);
+    });
+    if (most > bar) bar = most;
+  }
+  if (hn::GetLane(hn::SumOfLanes(d, broken)) != 0) return 0;
+
+  int64_t found = 0;
+  for (int part = 0; part < 2; ++part) {
+    for_vectors(ends[part] - begins[part], [&](int64_t i, int64_t lanes) HWY_ATTR {
+      const int64_t j = begins[part] + i;
+      const V most = hn::Add(load(row.x + j, lanes), margin(j, lanes));
+      if (hn::AllFalse(d, hn::Ge(most, hn::Set(d, bar)))) return;
+      HWY_ALIGN float values[kLanes];
+      hn::Store(most, d, values);
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        if (values[lane] >= bar) row.columns[found++] = static_cast<int32_t>(j + lane);
+    });
+  }
+  return found;
+}
+
 }  // namespace
 
 namespace FOVEA_LEVEL {
 extern const TopKKernels top_k_table;
-const TopKKernels top_k_table{.summarise = summarise, .top_k = top_k};
+const TopKKernels top_k_table{.summarise = summarise, .top_k = top_k, .candidates = candidates};
 }  // namespace FOVEA_LEVEL
 }  // namespace fovea::kernels

@@ -44,9 +44,24 @@ TopKResult top_k(const TopK& args) {
   return result;
 }
 
+int64_t candidates(const Uncertain& row) {
+  const auto margin = [&](int64_t j) {
+    return row.length * row.errors[j] + (row.error * row.norms[j] + row.slack);
+  };
+  float bar = -std::numeric_limits<float>::infinity();
+  for (int64_t j = 0; j < row.count; ++j) {
+    if (j != row.skipped && !std::isfinite(row.x[j])) return 0;
+    if (j != row.skipped) bar = std::max(bar, row.x[j] - margin(j));
+  }
+  int64_t found = 0;
+  for (int64_t j = 0; j < row.count; ++j)
+    if (j != row.skipped && row.x[j] + margin(j) >= bar) row.columns[found++] = static_cast<int32_t>(j);
+  return found;
+}
+
 }  // namespace
 
 extern const TopKKernels top_k_table;
-const TopKKernels top_k_table{.summarise = summarise, .top_k = top_k};
+const TopKKernels top_k_table{.summarise = summarise, .top_k = top_k, .candidates = candidates};
 
 }  // namespace fovea::kernels::scalar

@@ -109,6 +109,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   const BeamOptions beam{.beam = static_cast<int>(options.beam),
                          .n_best = static_cast<int>(options.n_best),
                          .length_penalty = options.length_penalty,
+                         .scores = options.scores,
                          .begin = data::kBegin,
                          .end = data::kEnd};
   std::vector<std::vector<int32_t>> sources;

@@ -24,6 +24,7 @@ struct TranslateOptions {
   float length_penalty = 1;
   double max_length_factor = 2;
   int64_t batch_tokens = 2048;
+  bool scores = false;  // wanted of greedy search too, which is faster without
 
   static constexpr auto fields() {
     using T = TranslateOptions;
@@ -39,7 +40,7 @@ struct TranslateOptions {
 
 struct Translation {
   std::string text;
-  double score = 0;
+  double score = 0;                  // 0 of greedy search unless wanted
   std::vector<int32_t> tokens = {};  // ids, without begin and end
 };
 

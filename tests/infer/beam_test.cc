@@ -40,6 +40,16 @@ class PrefixModel : public StepDecoder {
     }
     return Logits(result);
   }
+  std::vector<int32_t> best(std::span<const int32_t> tokens, std::span<const int32_t> skipped) override {
+    const Tensor logits = step(tokens).values;
+    std::vector<int32_t> found;
+    for (size_t r = 0; r < tokens.size(); ++r) {
+      float* row = logits.data() + static_cast<int64_t>(r) * vocabulary_;
+      if (skipped[r] >= 0) row[skipped[r]] = -1e9f;
+      found.push_back(static_cast<int32_t>(std::max_element(row, row + vocabulary_) - row));
+    }
+    return found;
+  }
   void reorder(std::span<const int32_t> parents) override {
     auto old = prefixes_;
     prefixes_.clear();
