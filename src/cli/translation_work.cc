@@ -141,12 +141,13 @@ double TranslationWork::translation_flops(const models::TranslationModel& networ
   const models::TransformerConfig& c = transformer->config();
   const Passed weights = passed(c);
   const auto t = static_cast<double>(length), rows = static_cast<double>(beam);
+  const double output = beam == 1 ? 0 : weights.output;  // greedy search makes few of its products
   double total = 0;
   for (int64_t i = 0; i < count; ++i) {
     const auto s = static_cast<double>(source_length(i));
     const double pairs = static_cast<double>(c.encoder_layers) * s * s +
                          static_cast<double>(c.decoder_layers) * rows * (t * (t + 1) / 2 + s * t);
-    total += 2 * (s * (weights.encoder + weights.cross) + rows * t * (weights.decoder + weights.output)) +
+    total += 2 * (s * (weights.encoder + weights.cross) + rows * t * (weights.decoder + output)) +
              4 * static_cast<double>(c.width) * pairs;
   }
   return total;

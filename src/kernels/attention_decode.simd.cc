@@ -18,10 +18,13 @@ namespace fovea::kernels {
 namespace {
 
 constexpr int64_t kMostQueries = 16;  // of one tile, over the heads that share keys; beyond, tiles are faster
-constexpr int kChunkKeys = 516;       // places a third apart should not share cache sets: no power of 2
-constexpr int kStripKeys = 24;        // at most
-constexpr int kStreams = 3;           // a divisor of a strip's keys
-constexpr int kQuad = 4;              // queries side by side
+// And fewer than the keys: here the order of sums depends on where a run of keys begins, and a sentence's
+// self-attention must not depend on the sentences packed beside it.
+constexpr int64_t kLeastKeys = larger(4 * kLanes, 2 * kMostQueries);
+constexpr int kChunkKeys = 516;  // places a third apart should not share cache sets: no power of 2
+constexpr int kStripKeys = 24;   // at most
+constexpr int kStreams = 3;      // a divisor of a strip's keys
+constexpr int kQuad = 4;         // queries side by side
 constexpr int kQuadFloats = kQuad * (kStripKeys + kLanes / kQuad);  // of a strip's scores, whole vectors
 
 // Keys of a strip: few enough for three strips of keys or values beside each other in the first cache.
@@ -485,7 +488,7 @@ struct DecodePlan {
 };
 
 bool few_queries(const AttentionForward& a) {
-  if (a.shape.queries == 0 || a.shape.queries > kMostQueries || a.shape.keys < 4 * kLanes) return false;
+  if (a.shape.queries == 0 || a.shape.queries > kMostQueries || a.shape.keys < kLeastKeys) return false;
   const int64_t heads = a.plan->head_groups > 1 ? 1 : a.shape.heads / a.shape.kv_heads;
   return heads * a.shape.queries <= kMostQueries;
 }

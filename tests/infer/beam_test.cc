@@ -118,6 +118,20 @@ TEST(BeamSearch, BeamOfOneIsGreedy) {
   EXPECT_EQ(found.tokens, prefix);
 }
 
+TEST(BeamSearch, GreedySearchWithoutScoresFindsTheSameTokens) {
+  const std::vector<uint64_t> sentences{3, 1, 4, 1, 5, 9, 2, 6};
+  const std::vector<int32_t> limits{9, 4, 0, 7, 11, 30, 1, 12};
+  for (const int min_length : {0, 3}) {
+    PrefixModel scored(sentences, 8), plain(sentences, 8);
+    const auto wanted = beam_search(scored, limits, {.beam = 1, .min_length = min_length});
+    const auto found = beam_search(plain, limits, {.beam = 1, .min_length = min_length, .scores = false});
+    for (size_t s = 0; s < sentences.size(); ++s) {
+      ASSERT_EQ(found[s].size(), 1u);
+      EXPECT_EQ(found[s][0].tokens, wanted[s][0].tokens);
+    }
+  }
+}
+
 TEST(BeamSearch, ASentenceGetsTheSameResultInAnyBatch) {
   const std::vector<uint64_t> sentences{3, 1, 4, 1, 5};
   const std::vector<int32_t> limits{9, 4, 0, 7, 11};

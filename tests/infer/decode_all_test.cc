@@ -4,29 +4,70 @@
 
 #include "base/parallel.h"
 #include "infer/transformer_decoder.h"
+#include "models/bahdanau.h"
+#include "models/luong.h"
 
 namespace fovea {
 namespace {
 
-TEST(DecodeAll, BatchesAndThreadsChangeNothing) {
-  Rng rng(4);
-  const models::Transformer model({.source_vocabulary = 30,
-                                   .target_vocabulary = 30,
-                                   .width = 24,
-                                   .heads = 3,
-                                   .hidden = 40,
-                                   .encoder_layers = 1,
-                                   .decoder_layers = 1},
-                                  rng);
-  const TransformerInference inference(model);
+struct Work {
+  explicit Work(Rng& rng) {
+    for (int i = 0; i < 23; ++i) {
+      std::vector<int32_t>& source = sources.emplace_back();
+      for (uint64_t j = rng.below(9); j > 0; --j) source.push_back(static_cast<int32_t>(4 + rng.below(26)));
+      limits.push_back(source.empty() ? 0 : 12);
+      source.push_back(data::kEnd);
+    }
+  }
   std::vector<std::vector<int32_t>> sources;
   std::vector<int32_t> limits;
-  for (int i = 0; i < 23; ++i) {
-    std::vector<int32_t>& source = sources.emplace_back();
-    for (uint64_t j = rng.below(9); j > 0; --j) source.push_back(static_cast<int32_t>(4 + rng.below(26)));
-    limits.push_back(source.empty() ? 0 : 12);
-    source.push_back(data::kEnd);
+};
+
+models::TransformerConfig small_config() {
+  return {.source_vocabulary = 30,
+          .target_vocabulary = 30,
+          .width = 24,
+          .heads = 3,
+          .hidden = 40,
+          .encoder_layers = 1,
+          .decoder_layers = 1};
+}
+
+template <class Config>
+Config small() {
+  Config config;
+  config.source_vocabulary = config.target_vocabulary = 30;
+  config.width = 24;
+  config.embedding = 16;
+  return config;
+}
+
+TEST(DecodeAll, GreedySearchFindsTheSameWithScoresAndWithout) {
+  Rng rng(5);
+  const models::Transformer transformer(small_config(), rng);
+  const models::Bahdanau bahdanau(small<models::BahdanauConfig>(), rng);
+  const models::Luong luong(small<models::LuongConfig>(), rng);
+  const Work work(rng);
+  for (const models::TranslationModel* model :
+       std::initializer_list<const models::TranslationModel*>{&transformer, &bahdanau, &luong}) {
+    for (const Compute compute : {Compute::float32, Compute::int8}) {
+      const auto inference = make_inference(*model, compute);
+      BeamOptions options{.beam = 1, .begin = data::kBegin, .end = data::kEnd};
+      const auto wanted = decode_all(*inference, work.sources, work.limits, options);
+      options.scores = false;
+      const auto found = decode_all(*inference, work.sources, work.limits, options);
+      for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i][0].tokens, wanted[i][0].tokens);
+    }
   }
+}
+
+TEST(DecodeAll, BatchesAndThreadsChangeNothing) {
+  Rng rng(4);
+  const models::Transformer model(small_config(), rng);
+  const TransformerInference inference(model);
+  const Work work(rng);
+  const auto& sources = work.sources;
+  const auto& limits = work.limits;
   const BeamOptions options{.beam = 3, .n_best = 2, .begin = data::kBegin, .end = data::kEnd};
   const int before = num_threads();
   std::vector<std::vector<Hypothesis>> alone;

@@ -88,5 +88,51 @@ TEST(AttentionStep, BytesDoNotDependOnThreadsOrOtherRows) {
   set_num_threads(0);
 }
 
+TEST(AttentionStep, RowsThatShareKeysGiveTheBytesTheyGiveAlone) {
+  constexpr int64_t kHeads = 3, kKeys = 40;
+  for (const Level level : available_levels()) {
+    for (const int64_t d : {16, 37, 64, 130}) {
+      const int64_t width = kHeads * d;
+      Rng rng(static_cast<uint64_t>(d));
+      // Sentences of 1 to 6 hypotheses each, the last one without keys.
+      std::vector<int32_t> first, count;
+      for (int32_t sentence = 0; sentence < 7; ++sentence)
+        for (int32_t row = 0; row < 1 + sentence % 6; ++row) {
+          first.push_back(3 * sentence);
+          count.push_back(sentence == 6 ? 0 : 1 + 3 * sentence);
+        }
+      const auto rows = static_cast<int64_t>(first.size());
+      std::vector<float> q(static_cast<size_t>(rows * width)), kv(static_cast<size_t>(kKeys * 2 * width)),
+          together(q.size()), alone(q.size());
+      for (float& x : q) x = rng.normal();
+      for (float& x : kv) x = rng.normal();
+      AttentionStep step{.rows = rows,
+                         .heads = kHeads,
+                         .kv_heads = kHeads,
+                         .d = d,
+                         .scale = 0.2f,
+                         .q = q.data(),
+                         .q_row = width,
+                         .k = kv.data(),
+                         .v = kv.data() + width,
+                         .kv_row = 2 * width,
+                         .first = first.data(),
+                         .count = count.data(),
+                         .out = together.data(),
+                         .out_row = width};
+      attention_step(step, attention_step_kernels(level));
+      step.rows = 1;
+      for (int64_t r = 0; r < rows; ++r) {
+        step.q = q.data() + r * width;
+        step.first = first.data() + r;
+        step.count = count.data() + r;
+        step.out = alone.data() + r * width;
+        attention_step(step, attention_step_kernels(level));
+      }
+      EXPECT_EQ(together, alone) << level_name(level) << " d " << d;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fovea::kernels

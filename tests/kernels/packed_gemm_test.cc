@@ -119,5 +119,43 @@ TEST(PackedGemm, ARowGivesTheSameBytesAloneInABatchAndHoweverColumnsAreCut) {
   }
 }
 
+TEST(PackedGemm, SingleElementsAreToTheBitThoseOfTheProduct) {
+  for (const Level level : available_levels()) {
+    const PackedGemmKernels& kernels = packed_gemm_kernels(level);
+    for (const int64_t k : {1, 7, 255, 256, 257, 512, 513, 1100}) {
+      for (const bool biased : {false, true}) {
+        constexpr int64_t kColumns = 75, kRows = 3;
+        const auto a = random_floats(kRows * k, 1), b = random_floats(kColumns * k, 2);
+        const auto bias = random_floats(kColumns, 3);
+        std::vector<float> packed(static_cast<size_t>(packed_size(kColumns, k, level))),
+            c(static_cast<size_t>(kRows * kColumns));
+        kernels.pack({.transpose = true, .n = kColumns, .k = k, .b = b.data(), .ldb = k}, packed.data());
+        kernels.multiply({.m = kRows,
+                          .n = kColumns,
+                          .k = k,
+                          .column_begin = 0,
+                          .column_end = kColumns,
+                          .a = a.data(),
+                          .lda = k,
+                          .packed = packed.data(),
+                          .bias = biased ? bias.data() : nullptr,
+                          .c = c.data(),
+                          .ldc = kColumns});
+        const std::vector<int32_t> columns{0, 3, 3, 16, 31, 32, 40, 63, 64, 74};
+        std::vector<float> got(columns.size());
+        kernels.elements({.k = k,
+                          .a = a.data() + k,
+                          .b = b.data(),
+                          .bias = biased ? bias.data() : nullptr,
+                          .count = static_cast<int64_t>(columns.size()),
+                          .columns = columns.data(),
+                          .c = got.data()});
+        for (size_t i = 0; i < columns.size(); ++i)
+          EXPECT_EQ(got[i], c[static_cast<size_t>(kColumns + columns[i])]) << level_name(level) << " k " << k;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fovea::kernels

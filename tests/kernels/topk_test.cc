@@ -93,5 +93,58 @@ TEST(TopK, HiddenColumnsCountNothingAndNaNIsTold) {
   }
 }
 
+std::vector<int32_t> candidates(Uncertain row, Level level) {
+  std::vector<int32_t> columns(static_cast<size_t>(row.count), -1);
+  row.columns = columns.data();
+  columns.resize(static_cast<size_t>(top_k_kernels(level).candidates(row)));
+  return columns;
+}
+
+TEST(TopK, CandidatesAreTheColumnsThatMayBeLargest) {
+  Rng rng(3);
+  for (const int64_t count : {1, 2, 15, 16, 17, 100, 1003}) {
+    std::vector<float> x(static_cast<size_t>(count)), errors(x), norms(x);
+    for (size_t j = 0; j < x.size(); ++j) {
+      x[j] = rng.normal();
+      errors[j] = rng.uniform();
+      norms[j] = rng.uniform();
+    }
+    for (const int32_t skipped : {-1, 0, static_cast<int32_t>(count / 2), static_cast<int32_t>(count - 1)}) {
+      for (const float size : {0.0f, 0.01f, 0.3f}) {
+        const Uncertain row{.count = count,
+                            .x = x.data(),
+                            .errors = errors.data(),
+                            .norms = norms.data(),
+                            .length = size,
+                            .error = size / 2,
+                            .slack = size / 100,
+                            .skipped = skipped};
+        const auto margin = [&](size_t j) { return size * (errors[j] + norms[j] / 2 + 0.01f); };
+        std::vector<int32_t> wanted;
+        for (size_t j = 0; j < x.size(); ++j) {
+          bool may = static_cast<int32_t>(j) != skipped;
+          for (size_t other = 0; other < x.size(); ++other)
+            if (static_cast<int32_t>(other) != skipped && x[other] - margin(other) > x[j] + margin(j) + 1e-6f)
+              may = false;
+          if (may) wanted.push_back(static_cast<int32_t>(j));
+        }
+        for (const Level level : available_levels()) EXPECT_EQ(candidates(row, level), wanted) << count;
+      }
+    }
+    for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+      std::vector<float> broken = x;
+      broken.back() = bad;
+      for (const Level level : available_levels())
+        EXPECT_TRUE(candidates({.count = count,
+                                .x = broken.data(),
+                                .errors = errors.data(),
+                                .norms = norms.data(),
+                                .length = 1},
+                               level)
+                        .empty());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fovea::kernels
