@@ -134,19 +134,6 @@ HWY_INLINE void attend_rows(int64_t rows, const AttentionStep& s, const Together
   if constexpr (kMost > 1) attend_rows<kMost - 1>(rows, s, t);
 }
 
-// Asks for what the next head reads, `step` further in every row of the cache: few lines at places far apart,
-// which the machine does not foresee.
-HWY_INLINE void ask(const AttentionStep& s, const Keys& keys, int64_t count, int64_t step) {
-  constexpr int64_t kLine = 16;
-  for (int64_t j = 0; step > 0 && j < count; ++j) {
-    const int64_t place = keys.at(j) + step;
-    for (int64_t c = 0; c < s.d; c += kLine) {
-      __builtin_prefetch(s.k + place + c, 0, 3);
-      __builtin_prefetch(s.v + place + c, 0, 3);
-    }
-  }
-}
-
 // Hypotheses of one sentence stand side by side and see the same source.
 int64_t rows_together(const AttentionStep& s, int64_t r, int64_t end) {
   int64_t last = r + 1;
@@ -167,7 +154,6 @@ void rows(const AttentionStep& s, int64_t begin, int64_t end, float* scratch, in
                        .out = s.out + r * s.out_row + h * s.d,
                        .scores = scratch,
                        .scores_row = scratch_row};
-      if (h + 1 < s.heads) ask(s, t.keys, t.count, (h + 1) / group * s.d - t.keys.head);
       if (t.count > 0) attend_rows(count, s, t);
       for (int64_t i = 0; i < count; ++i) {
         if (t.count == 0)
