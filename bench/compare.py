@@ -1,15 +1,14 @@
 """Runs Fovea and a peer turn by turn on the same cases, prints the ratios and writes docs/benchmarks.md.
 
 Both sides are asked alternately, round after round, so that a machine that slows down slows both; each side's figure
-is its best. The peer's figure is the best of its variants. Results are kept in build/bench/results.json, so that a run
-with --filter refreshes its own rows alone.
+is its best. The peer's figure is the best of its variants. Results are kept in docs/benchmarks.json, so that a run with
+--filter refreshes its own rows alone; on another machine they begin anew.
 """
 
 import argparse
 import json
 import math
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ import cases
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build/release/fovea"
-RESULTS = ROOT / "build/bench/results.json"
+RESULTS = ROOT / "docs/benchmarks.json"
 PAGE = ROOT / "docs/benchmarks.md"
 REMARKS = "## Remarks\n"
 
@@ -182,7 +181,7 @@ def page(results):
         "Written by `make bench`. Fovea and a peer run the same case turn by turn in one run; each figure is the best of",
         "its runs, the peer's the best of its variants. The ratio is the peer's time over Fovea's: above 1, Fovea is faster.",
         "",
-        f"Machine: {info['cpu']}, {results['cores']} cores, level {info['level']}; {info['compiler']}, oneDNN {info['onednn']}, "
+        f"Machine: {info['cpu']}, {results['machine']['cores']} cores, level {info['level']}; {info['compiler']}, oneDNN {info['onednn']}, "
         f"Highway {info['highway']}; {', '.join(f'{name} {version}' for name, version in sorted(results['peers'].items()))}.",
         "",
         "| threads | FMA peak GFLOP/s | memory GB/s: read | copy | triad |",
@@ -213,6 +212,16 @@ def page(results):
     PAGE.write_text("\n".join(lines) + "\n" + remarks)
 
 
+def kept_results(info):
+    """The rows measured on this machine so far."""
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    machine = {"cpu": info["cpu"], "level": info["level"], "cores": os.cpu_count()}
+    if results and results["machine"] != machine:
+        print(f"bench: {RESULTS.relative_to(ROOT)} is of another machine ({results['machine']['cpu']}); beginning anew")
+        results = {}
+    return {"rows": {}, "peak": {}, "peers": {}} | results | {"machine": machine, "info": info}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--filter", default="", help="only cases with this in their name")
@@ -225,15 +234,7 @@ def main():
     chosen = [case for case in cases.CASES if options.filter in case.name]
     if not chosen:
         cases.by_name(options.filter)
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    results = {"rows": {}, "peak": {}, "peers": {}} | results
-    for row in results["rows"].values():  # kept by an earlier version
-        row.setdefault("peer", row.pop("torch", {}))
-    if "torch_version" in results:
-        results["peers"].setdefault("PyTorch", results.pop("torch_version"))
-    results["info"] = json.loads(subprocess.check_output([PROGRAM, "info", "--json"]))
-    results["cores"], results["python"] = os.cpu_count(), platform.python_version()
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    results = kept_results(json.loads(subprocess.check_output([PROGRAM, "info", "--json"])))
     for threads in map(int, options.threads.split(",")):
         results["peak"][str(threads)] = run_fovea(["bench", "peak"], threads)
         for case in chosen:
@@ -249,7 +250,7 @@ def main():
             else:
                 print(f"{case.name:34} threads {threads}  {row['fovea'].get('error', '')} "
                       f"{[r.get('error') for r in row['peer'].values() if 'error' in r]}", flush=True)
-            RESULTS.write_text(json.dumps(results, indent=1))
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
             page(results)
     print(f"bench: wrote {PAGE.relative_to(ROOT)}")
 

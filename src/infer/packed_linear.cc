@@ -12,7 +12,9 @@ namespace fovea {
 namespace {
 
 // Rows taken together: they stay in the second-level cache while all columns pass by.
-constexpr int64_t kBlockRows = 64;
+int64_t block_rows(int64_t in) {
+  return std::clamp<int64_t>((int64_t{1} << 16) / std::max<int64_t>(1, in), 64, 128);
+}
 constexpr int64_t kParts = 8;
 
 int64_t floats_for(int64_t bytes) {
@@ -105,10 +107,10 @@ void PackedLinear::run(const Tensor& x, float* y, int64_t unit,
   }
   // A part has 2^18 products at least, and there are no more parts of a block of rows than kParts.
   unit = std::max(unit, int8 ? kernels.panel_columns : kernels::packed_gemm_kernels().panel_columns);
-  const int64_t unit_work = std::max<int64_t>(1, std::min(rows, kBlockRows) * in_ * unit);
+  const int64_t unit_work = std::max<int64_t>(1, std::min(rows, block_rows(in_)) * in_ * unit);
   const int64_t units = (out_ + unit - 1) / unit;
   const int64_t part = unit * std::max((int64_t{1} << 18) / unit_work + 1, (units + kParts - 1) / kParts);
-  const int64_t parts = (out_ + part - 1) / part, blocks = (rows + kBlockRows - 1) / kBlockRows;
+  const int64_t parts = (out_ + part - 1) / part, blocks = (rows + block_rows(in_) - 1) / block_rows(in_);
   parallel_chunks(blocks * parts, [&](int64_t chunk) {
     const int64_t begin = chunk / parts * rows / blocks, end = (chunk / parts + 1) * rows / blocks;
     const int64_t column = chunk % parts * part, column_end = std::min(column + part, out_);
