@@ -10,13 +10,12 @@
 // where the next piece of the matrix is not asked for ahead. One row then reads 25 GB/s, as fast as memory
 // is.
 // On one core of an Emerald Rapids Xeon (AVX-512, peak 190), from memory in huge pages:
-//   rows                  1    8   16   32   48  128
-//   2048 x 512           12   68  134  164  167  165   GFLOP/s; 91 with 32 rows where nothing is asked for
-//   ahead 512 x 512, in L2     60  173  176  175  175  175
+//   rows               1    8   16   32   48   64  128
+//   2048 x 512        12   67  133  164  172  169  175   GFLOP/s
+//   512 x 512, in L2  60  179  177  178  176  181  177
 //
-// Each element of C is a sum in rising k. It depends neither on the other rows of the
-// call nor on how columns are cut, so a row gives the same bytes alone, in a batch, and on any number of
-// threads.
+// Each element of C is a sum in rising k. It depends neither on the other rows of the call nor on how columns
+// are cut, so a row gives the same bytes alone, in a batch, and on any number of threads.
 #pragma once
 
 #include <cstdint>
