@@ -56,7 +56,7 @@ void best_of_row(const Logits& logits, double base, int32_t row, size_t count, i
                                       .skipped = skipped,
                                       .values = choice.values.data(),
                                       .columns = choice.tokens.data()});
-  if (!std::isfinite(top.sum)) fail("decoding: the model gives NaN or infinity; its weights are damaged");
+  if (!std::isfinite(top.sum)) fail_damaged_logits();
   const double offset = base - (double{top.largest} + std::log(double{top.sum}));
   best.clear();
   for (size_t i = 0; i < static_cast<size_t>(top.found); ++i)

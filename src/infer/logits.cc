@@ -25,4 +25,8 @@ void Logits::summarise(int64_t row_begin, int64_t row_end, int64_t column_begin,
         largest.data() + row * blocks + block, sums.data() + row * blocks + block);
 }
 
+void fail_damaged_logits() {
+  fail("decoding: the model gives NaN or infinity; its weights are damaged");
+}
+
 }  // namespace fovea

@@ -19,4 +19,7 @@ struct Logits {
   Tensor largest, sums;  // [rows, blocks]: the largest of a block, and the sum of exp(x - largest)
 };
 
+// Throws the Error for logits that are NaN or infinite.
+[[noreturn]] void fail_damaged_logits();
+
 }  // namespace fovea

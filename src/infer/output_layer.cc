@@ -44,10 +44,6 @@ void measure(int64_t count, const float* x, int32_t steps, kernels::Uncertain& r
   row.error = static_cast<float>(half_step * std::sqrt(static_cast<double>(count)));
 }
 
-[[noreturn]] void fail_damaged() {
-  fail("decoding: the model gives NaN or infinity; its weights are damaged");
-}
-
 }  // namespace
 
 struct OutputLayer::Screen {
@@ -58,7 +54,7 @@ struct OutputLayer::Screen {
     for (int64_t j = 0; j < count; ++j) {
       const float* row = weight.data() + j * in;
       float scale = 0;
-      if (!kernels::quantize_int8(1, in, row, q.data(), &scale)) fail_damaged();
+      if (!kernels::quantize_int8(1, in, row, q.data(), &scale)) fail_damaged_logits();
       const Distance d = distance(in, row, q.data(), scale);
       errors.data()[j] = d.error;
       norms.data()[j] = d.norm;
@@ -122,7 +118,7 @@ std::vector<int32_t> OutputLayer::best(const Tensor& x, std::span<const int32_t>
       tokens[static_cast<size_t>(r)] = columns[static_cast<size_t>(choice)];
     }
   });
-  if (std::find(tokens.begin(), tokens.end(), -1) != tokens.end()) fail_damaged();
+  if (std::find(tokens.begin(), tokens.end(), -1) != tokens.end()) fail_damaged_logits();
   return tokens;
 }
 

@@ -6,17 +6,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/rng.h"
+#include "infer/random_tensor.h"
 
 namespace fovea {
 namespace {
-
-Tensor normal(Shape shape, uint64_t seed) {
-  Rng rng(seed);
-  Tensor t(shape);
-  for (int64_t i = 0; i < t.count(); ++i) t.data()[i] = rng.normal();
-  return t;
-}
 
 std::vector<int32_t> largest(const Tensor& logits, const std::vector<int32_t>& skipped) {
   std::vector<int32_t> tokens;

@@ -7,17 +7,10 @@
 #include <cstring>
 
 #include "base/parallel.h"
-#include "base/rng.h"
+#include "infer/random_tensor.h"
 
 namespace fovea {
 namespace {
-
-Tensor normal(Shape shape, uint64_t seed) {
-  Rng rng(seed);
-  Tensor t(shape);
-  for (int64_t i = 0; i < t.count(); ++i) t.data()[i] = rng.normal();
-  return t;
-}
 
 struct Case {
   int64_t in, out;
