@@ -133,6 +133,18 @@ void choose_weights(const std::filesystem::path& out, int64_t average, const Tra
   outcome.best_bleu = bleu;
 }
 
+// The model's whole settings. A word of one language and one of another do not share a vector because they
+// share a number: tables are one for both sides only where the vocabulary is.
+Json config_for(const std::string& model, Json settings, const data::Tokenizers& tokenizers) {
+  const auto complete = [&] {
+    return models::translation_config(model, settings, tokenizers.source->size(), tokenizers.target->size());
+  };
+  Json config = complete();
+  if (tokenizers.joint() || config.value("tie", "") != "all") return config;
+  settings["tie"] = "output";
+  return complete();
+}
+
 std::string model_card(const TranslateFiles& files, const TranslateOutcome& outcome,
                        const std::string& command) {
   std::ostringstream card;
@@ -193,6 +205,10 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   require(!files.out.empty(), "out: no directory was given for the model");
   require(files.valid_source.empty() || training.valid_sentences > 0, "valid_sentences: got ",
           training.valid_sentences, ", wanted at least 1");
+  require(
+      training.joint || !model_settings.contains("tie") || model_settings["tie"] != "all",
+      "tie: got 'all', which wants one vocabulary for both languages, but joint is false; choose output or "
+      "none");
   const data::ParallelText text = read_pairs(files.train_source, files.train_target, training.skip_bad);
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text());
   const data::ParallelText valid_text =
@@ -203,8 +219,7 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   TranslationParts parts;
   parts.model = training.model;
   parts.tokenizers = obtain_tokenizers(files.out, training, text, observer);
-  parts.config = models::translation_config(training.model, model_settings, parts.tokenizers.source->size(),
-                                            parts.tokenizers.target->size());
+  parts.config = config_for(training.model, model_settings, parts.tokenizers);
   Rng rng(options.seed);
   parts.network = models::make_translation_model(training.model, parts.config, rng);
   const data::ParallelIds ids = data::encode_parallel(text, parts.tokenizers, training.max_length);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/error.h"
 #include "base/rng.h"
 #include "io/file.h"
 #include "io/safetensors.h"
@@ -261,6 +262,17 @@ TEST_F(TranslateTest, BrokenInt8FoldersAreRefusedWithOneLine) {
   config["compute"] = 8;
   save_json(small / "config.json", config);
   EXPECT_THAT(message_of(load), testing::HasSubstr("compute"));
+}
+
+TEST_F(TranslateTest, TwoVocabulariesHaveTwoTables) {
+  settings_["tie"] = "all";
+  EXPECT_THAT([&] { train(); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("wants one vocabulary for both languages")));
+  EXPECT_FALSE(fs::exists(files_.out));
+  settings_.erase("tie");
+  options_.steps = 1;
+  train();
+  EXPECT_EQ(load_translation(files_.out).config["tie"], "output");
 }
 
 TEST_F(TranslateTest, UnknownSettingsAreRefused) {
