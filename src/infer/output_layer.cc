@@ -73,7 +73,8 @@ OutputLayer::OutputLayer(const Tensor& weight, const Tensor& bias, Compute compu
 OutputLayer::~OutputLayer() = default;
 
 const OutputLayer::Screen& OutputLayer::screen() const {
-  std::call_once(screen_made_, [&] { screen_ = std::make_unique<Screen>(weight_, bias_); });
+  const std::lock_guard lock(mutex_);
+  if (screen_ == nullptr) screen_ = std::make_unique<Screen>(weight_, bias_);
   return *screen_;
 }
 

@@ -35,7 +35,7 @@ class OutputLayer {
   Tensor weight_, bias_;
   Compute compute_;
   PackedLinear layer_;
-  mutable std::once_flag screen_made_;
+  mutable std::mutex mutex_;  // of screen_
   mutable std::unique_ptr<Screen> screen_;
 };
 
