@@ -13,10 +13,15 @@ namespace {
 
 // A row of x, |x| its length, meets weights w that int8 says are v:
 //   |x.w - y.v| <= |x| |w - v| + |x - y| |v|     where y is what int8 says x is.
-// To |w - v| is added what float32 may round off while it sums x.w.
+// To |w - v| is added what float32 may round off while it sums x.w, and a bias has its own share of that.
 struct Distance {
   float error, norm;  // |w - v|, |v|
 };
+
+// What rounding may take from or add to a sum of so many terms, as a share of their size.
+double rounding(int64_t count) {
+  return std::ldexp(static_cast<double>(count + 16), -23);
+}
 
 Distance distance(int64_t count, const float* w, const int8_t* q, float scale) {
   double error = 0, norm = 0, length = 0;
@@ -26,8 +31,7 @@ Distance distance(int64_t count, const float* w, const int8_t* q, float scale) {
     norm += v * v;
     length += double{w[p]} * w[p];
   }
-  const double rounding = std::ldexp(static_cast<double>(count + 16), -23) * std::sqrt(length);
-  return {static_cast<float>(1.000001 * (std::sqrt(error) + rounding)),
+  return {static_cast<float>(1.000001 * (std::sqrt(error) + rounding(count) * std::sqrt(length))),
           static_cast<float>(1.000001 * std::sqrt(norm))};
 }
 
@@ -60,7 +64,7 @@ struct OutputLayer::Screen {
       norms.data()[j] = d.norm;
     }
     for (int64_t j = 0; bias.defined() && j < count; ++j)
-      slack = std::max(slack, 1e-6f * std::fabs(bias.data()[j]));
+      slack = std::max(slack, static_cast<float>(rounding(in) * std::fabs(bias.data()[j])));
     layer = PackedLinear(weight, bias, Compute::int8);
   }
   PackedLinear layer;

@@ -18,8 +18,8 @@ namespace fovea::kernels {
 namespace {
 
 constexpr int64_t kMostQueries = 16;  // of one tile, over the heads that share keys; beyond, tiles are faster
-// And fewer than the keys: here the order of sums depends on where a run of keys begins, and a sentence's
-// self-attention must not depend on the sentences packed beside it.
+// Keys there are at least, more than queries: here the order of sums depends on where a run of keys begins,
+// and a sentence's self-attention must not depend on the sentences packed beside it.
 constexpr int64_t kLeastKeys = larger(4 * kLanes, 2 * kMostQueries);
 constexpr int kChunkKeys = 516;  // places a third apart should not share cache sets: no power of 2
 constexpr int kStripKeys = 24;   // at most

@@ -20,7 +20,9 @@ void attention_step(const AttentionStep& step, const AttentionStepKernels& kerne
   const int64_t work =
       std::max<int64_t>(1, 2 * total * step.heads * step.d / std::max<int64_t>(1, step.rows));
   int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / work);
-  if (grain > kStepRows / 2) grain = (grain + 7) / 8 * 8;  // rows that share keys are seldom parted
+  // Rows that share keys are seldom parted.
+  constexpr int64_t kUnit = 2 * kStepRows;
+  if (grain > kStepRows / 2) grain = (grain + kUnit - 1) / kUnit * kUnit;
   parallel_for(step.rows, grain, [&](int64_t begin, int64_t end) {
     const int64_t row = longest + kStepScratch;
     kernels.rows(step, begin, end, attention_scratch(kStepRows * row), row);

@@ -53,8 +53,7 @@ struct BlockProduct {
   float alpha = 1;
   float* scratch = nullptr;  // block_scratch(m) floats
 };
-// Floats of a block's scratch, at any level.
-inline constexpr int64_t kMostDepth = 512;
+inline constexpr int64_t kMostDepth = 512;  // PackedGemmKernels::depth at any level
 constexpr int64_t block_scratch(int64_t rows) {
   return (rows + 16) * (kMostDepth + 16);
 }

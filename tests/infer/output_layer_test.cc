@@ -38,7 +38,11 @@ TEST_P(OutputLayerTest, BestIsTheLargestLogit) {
           if (j >= 1000) w = std::nextafter(weight.data()[(j - 1000) * in + p], j % 2 == 0 ? 9.0f : -9.0f);
           if (j >= 1400) w = weight.data()[(j - 1400) * in + p];
         }
-      const OutputLayer layer(weight, biased ? normal({kVocabulary}, 2) : Tensor(), GetParam());
+      // A bias far larger than the products, the same for rows that are alike.
+      Tensor bias = normal({kVocabulary}, 2);
+      for (int64_t j = 0; j < kVocabulary; ++j)
+        bias.data()[j] = j < 1000 ? 1000 + 10 * bias.data()[j] : bias.data()[j % 1000 % 400];
+      const OutputLayer layer(weight, biased ? bias : Tensor(), GetParam());
       Tensor x = normal({kRows, in}, 3);
       for (int64_t p = 0; p < in; ++p) {
         x.data()[p] = 0;
