@@ -95,8 +95,8 @@ class Browser:
             raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", expression))
         return result["result"].get("value")
 
-    def wait(self, condition):
-        until = time.monotonic() + TIMEOUT
+    def wait(self, condition, seconds=TIMEOUT):
+        until = time.monotonic() + seconds
         while True:
             try:
                 if self.evaluate(condition):

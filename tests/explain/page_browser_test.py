@@ -64,6 +64,14 @@ class ExplainTest(BrowserTest):
         self.browser.open(self.pages[name] + fragment)
         self.browser.wait("document.querySelector('#plot') !== null")
 
+    def assert_number(self, wanted, delta):
+        """The number shown, once the page has heard of the pointer."""
+        shown = "Number(document.querySelector('#number')?.textContent)"
+        try:
+            self.browser.wait(f"Math.abs({shown} - {wanted}) <= {delta}", seconds=10)
+        except RuntimeError:
+            self.assertAlmostEqual(float(self.browser.evaluate(f"String({shown})")), wanted, delta=delta)
+
     def shades(self):
         return self.browser.evaluate(
             "[...document.querySelectorAll('.cell')].map(c => c.dataset.at + ' ' + c.getAttribute('fill-opacity')).join()")
@@ -132,14 +140,28 @@ class ExplainTest(BrowserTest):
         self.open("english", "#kind=cross&layer=1&head=0&units=tokens")
         for i, j in ((0, 0), (2, 1), (3, 3)):
             self.browser.hover(f"#plot .cell[data-at='{i}.{j}']")
-            self.browser.wait("document.querySelector('#number') !== null")
-            self.assertAlmostEqual(float(self.browser.evaluate("document.querySelector('#number').textContent")),
-                                   self.weights("english", "cross", 1, 0)[i][j], delta=0.00056)
+            self.assert_number(self.weights("english", "cross", 1, 0)[i][j], 0.00056)
         self.browser.evaluate("document.querySelector('[name=view][value=lines]').click()")
         self.browser.hover("#plot .target-area[data-at='r1']")
-        self.assertAlmostEqual(float(self.browser.evaluate("document.querySelector('#number').textContent")),
-                               max(self.weights("english", "cross", 1, 0)[1]), delta=0.00056)
+        self.assert_number(max(self.weights("english", "cross", 1, 0)[1]), 0.00056)
         self.shot("lines-hover")
+
+    def test_a_plot_is_drawn_once_and_stays_under_the_pointer(self):
+        # The map is higher than the window, the lines are not: a scrollbar that goes must not move or redraw them.
+        self.browser.resize(1200, 700)
+        self.open("english", "#kind=cross&layer=1&head=0&units=tokens&view=map")
+        higher = "document.documentElement.scrollHeight > document.documentElement.clientHeight"
+        self.assertTrue(self.browser.evaluate(higher))
+        frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))"
+        self.browser.evaluate(frames)
+        self.browser.evaluate(
+            "window.drawn = 0; new MutationObserver(() => ++drawn).observe(document.querySelector('#frame'), {childList: true});"
+            "document.querySelector('[name=view][value=lines]').click()")
+        self.browser.hover("#plot .target-area[data-at='r1']")
+        self.browser.evaluate(frames)
+        self.assertFalse(self.browser.evaluate(higher))
+        self.assertEqual(self.browser.evaluate("drawn"), 1)
+        self.assert_number(max(self.weights("english", "cross", 1, 0)[1]), 0.00056)
 
     def test_words_sum_what_their_tokens_have(self):
         self.open("english", "#kind=cross&layer=0&head=0&units=words")
@@ -149,7 +171,7 @@ class ExplainTest(BrowserTest):
         word = line["words"].index("threefold")
         wanted = sum(weight for weight, of in zip(rows[0], line["word_of"]) if of == word)
         self.browser.hover(f"#plot .cell[data-at='0.{word}']")
-        self.assertAlmostEqual(float(self.browser.evaluate("document.querySelector('#number').textContent")), wanted, delta=0.001)
+        self.assert_number(wanted, 0.001)
 
     def test_the_keyboard_is_enough(self):
         self.open("english", "#kind=cross&layer=0&head=0&units=words")
@@ -210,8 +232,7 @@ class ExplainTest(BrowserTest):
         self.assertEqual(self.browser.evaluate("document.querySelector('#chooser').getBoundingClientRect().width"), 0)
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('[name=kind]').length"), 0)
         self.browser.hover("#plot .cell[data-at='1.0']")
-        self.assertAlmostEqual(float(self.browser.evaluate("document.querySelector('#number').textContent")),
-                               self.merged("rnn")[1][0], delta=0.001)
+        self.assert_number(self.merged("rnn")[1][0], 0.001)
         self.shot("rnn")
 
     def test_fits_a_narrow_window_and_both_schemes(self):
