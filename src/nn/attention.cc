@@ -134,39 +134,6 @@ Var MultiHeadAttention::cross(const Var& query, const Var& key, const Var& value
   return attend_to(project_query(query), project_keys_values(key, value), context, call);
 }
 
-SequenceAttention::SequenceAttention(const SequenceAttentionOptions& options, Rng& rng) : options_(options) {
-  const int64_t dq = options.query_width, dk = options.key_width;
-  const int64_t hidden = options.hidden > 0 ? options.hidden : dq;
-  switch (options.score.kind) {
-    case ScoreKind::bilinear:
-      parameters_.W = add_parameter("W", xavier_uniform({dq, dk}, rng));
-      break;
-    case ScoreKind::additive:
-      parameters_.W = add_parameter("W", xavier_uniform({hidden, dk}, rng));
-      parameters_.U = add_parameter("U", xavier_uniform({hidden, dq}, rng));
-      break;
-    case ScoreKind::concat:
-      parameters_.W = add_parameter("W", xavier_uniform({hidden, dk + dq}, rng));
-      break;
-    default:
-      require(dq == dk, "attention: a dot score wants queries and keys of one width, got ", dq, " and ", dk);
-  }
-  if (options.score.kind == ScoreKind::additive || options.score.kind == ScoreKind::concat) {
-    const float bound = 1 / std::sqrt(static_cast<float>(hidden));
-    parameters_.b = add_parameter("b", Tensor::zeros({hidden}));
-    parameters_.v = add_parameter("v", uniform({hidden}, -bound, bound, rng));
-  }
-}
-
-Var SequenceAttention::operator()(const Var& queries, const Var& keys, const Var& values,
-                                  const Pattern& pattern, std::string_view name) const {
-  const auto one_head = [](const Var& x) { return reshape(x, {x.size(0), 1, x.size(1), x.size(2)}); };
-  const AttentionResult result =
-      attend(one_head(queries), one_head(keys), one_head(values),
-             {.score = options_.score, .pattern = pattern}, {.parameters = parameters_, .name = name});
-  return join_heads(result.output);
-}
-
 LongformerSelfAttention::LongformerSelfAttention(const LongformerOptions& options, Rng& rng)
     : options_(options),
       query_(options.width, options.width, rng),

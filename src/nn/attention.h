@@ -65,26 +65,6 @@ class MultiHeadAttention : public Module {
   Linear out_proj_;
 };
 
-// Additive or Luong attention of an RNN decoder: one head over encoder states, whatever the score.
-// Parameters follow the score: W, U, b, v as AttentionParameters has them; local_p adds position.W [p, Dq],
-// position.v [p].
-struct SequenceAttentionOptions {
-  int64_t query_width = 0, key_width = 0;
-  Score score = additive();
-  int64_t hidden = 0;  // of additive and concat scores; 0: the query's width
-};
-class SequenceAttention : public Module {
- public:
-  SequenceAttention(const SequenceAttentionOptions& options, Rng& rng);
-  // queries: [B, Nq, Dq], keys: [B, Nk, Dk], values: [B, Nk, Dv] -> [B, Nq, Dv].
-  Var operator()(const Var& queries, const Var& keys, const Var& values, const Pattern& pattern = full(),
-                 std::string_view name = {}) const;
-
- private:
-  SequenceAttentionOptions options_;
-  AttentionParameters parameters_;
-};
-
 // Longformer's self-attention: a window for all, and tokens that see and are seen by all through projections
 // of their own. Parameters: query, key, value, query_global, key_global, value_global (each .weight, .bias),
 // as published.

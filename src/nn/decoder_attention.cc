@@ -85,6 +85,11 @@ Var DecoderAttention::query_weight() const {
   return U_;
 }
 
+Var DecoderAttention::position_vector() const {
+  if (!position_v_.defined()) return {};
+  return position_v_ * (1 / std::sqrt(static_cast<float>(position_v_.size(0))));
+}
+
 Var DecoderAttention::query_bias() const {
   return b_;
 }
@@ -140,7 +145,7 @@ RunGaussian DecoderAttention::predict(const Var& states, KeyRuns& runs) const {
     }
   }
   const Var hidden = tanh(linear(states, position_W_));
-  const Var place = reshape(sigmoid(linear(hidden, reshape(position_v_, {1, -1}))), {queries}) * Var(sizes);
+  const Var place = reshape(sigmoid(linear(hidden, reshape(position_vector(), {1, -1}))), {queries}) * Var(sizes);
   for (size_t i = 0; i < runs.count.size(); ++i) {
     const auto run = kernels::predicted_run(place.value().data()[i], options_.window, runs.count[i]);
     runs.first[i] += run.first;

@@ -52,8 +52,8 @@ class DecoderAttention : public Module {
   RunScore score() const;
   // What each query sees before a place is predicted: for local_p the whole sentence.
   KeyRuns runs(std::span<const int64_t> queries, std::span<const int64_t> keys) const;
-  // local_p: the predicted places p = S sigmoid(v^T tanh(W state)) of states [queries, Dq], counted among all
-  // keys. Narrows the runs to the keys within the window.
+  // local_p: the predicted places p = S sigmoid(v^T tanh(W state) / sqrt(hidden)) of states [queries, Dq],
+  // counted among all keys. Narrows the runs to the keys within the window.
   RunGaussian predict(const Var& states, KeyRuns& runs) const;
 
   // All queries at once. states: [queries, Dq], values: [keys, Dv] -> [queries, Dv]. Shown to observers
@@ -66,7 +66,9 @@ class DecoderAttention : public Module {
   const DecoderAttentionOptions& options() const { return options_; }
   float sigma() const { return static_cast<float>(options_.window) / 2; }
   Var position_weight() const { return position_W_; }
-  Var position_vector() const { return position_v_; }
+  // v / sqrt(hidden): the place, a sum over hidden units that all move at once, would else run to an end of the
+  // sentence within some dozen steps of Adam, where the sigmoid is flat and holds it.
+  Var position_vector() const;
 
  private:
   DecoderAttentionOptions options_;

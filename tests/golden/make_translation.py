@@ -190,7 +190,7 @@ class Luong:
             seen = (places - min(t, size - 1)).abs() <= reach
             return scores.masked_fill(~seen, -math.inf).softmax(0) @ memory
         p = size * torch.sigmoid(
-            self.w["attention.position.v"] @ torch.tanh(self.w["attention.position.W"] @ h)
+            self.w["attention.position.v"] @ torch.tanh(self.w["attention.position.W"] @ h) / math.sqrt(WIDTH)
         )
         seen = (places - p).abs() <= reach
         soft = scores.masked_fill(~seen, -math.inf).softmax(0)
