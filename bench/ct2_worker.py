@@ -14,7 +14,7 @@ import numpy as np
 from ctranslate2.specs import TransformerSpec
 
 import cases
-from timing import measure, status_bytes
+from timing import measure, resident_afresh, status_bytes
 from translation import LENGTH, SPECIALS, VOCABULARY, WORK
 
 TOKENS = ["<unk>", "<s>", "</s>", "<pad>"] + [f"w{i}" for i in range(SPECIALS, VOCABULARY)]
@@ -93,7 +93,7 @@ def main():
             name = question["variant"]
             try:
                 if name not in steps:
-                    before = status_bytes("VmRSS")
+                    before = resident_afresh()
                     steps[name] = prepared(name)
                     steps[name]()
                     peaks[name] = status_bytes("VmHWM") - before

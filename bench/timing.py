@@ -1,5 +1,7 @@
 """Timing of a step and of memory, the same for every peer and as `fovea bench` does it."""
 
+import ctypes
+import gc
 import time
 
 
@@ -9,6 +11,15 @@ def status_bytes(name):
             if line.startswith(name + ":"):
                 return int(line.split()[1]) * 1024
     return 0
+
+
+def resident_afresh():
+    """Resident bytes without what earlier work has freed; the high-water mark starts from here."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w") as refs:
+        refs.write("5")
+    return status_bytes("VmRSS")
 
 
 def timed(step):

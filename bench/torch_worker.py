@@ -9,7 +9,7 @@ import sys
 import torch
 
 import cases
-from timing import measure, status_bytes
+from timing import measure, resident_afresh, status_bytes
 
 
 def main():
@@ -23,9 +23,7 @@ def main():
         name = question["variant"]
         try:
             if name not in steps:
-                with open("/proc/self/clear_refs", "w") as refs:
-                    refs.write("5")
-                before = status_bytes("VmRSS")
+                before = resident_afresh()
                 steps[name] = variants[name]()
                 steps[name]()
                 peaks[name] = status_bytes("VmHWM") - before
