@@ -202,7 +202,7 @@ class Group {
   // Larger tiles read keys less often; smaller ones waste less at the edges of windows.
   int64_t default_rows(int64_t visible) const {
     if (sizes_.tile_rows > 0) return std::min<int64_t>(sizes_.tile_rows, kernels::kMaxTileRows);
-    return visible >= 4096 ? 192 : visible >= 512 ? 96 : 48;
+    return visible >= 2048 ? 192 : visible >= 512 ? 96 : 48;
   }
 
   Tiling choose_tiling(const std::vector<int64_t>& cuts) {
