@@ -182,6 +182,43 @@ void columns_product(const float* const* rows, int count, int64_t columns, const
   });
 }
 
+// to[i][c] = factor[i] * sum over t < count of p[t * ld + i] * rows[t][c], for i < queries and c < columns, a
+// multiple of kLanes: lanes are columns here. False where a result is not finite. Careful: where p is 0
+// nothing is added.
+template <bool kCareful, class Between = DoNothing>
+bool weigh_rows(const float* p, int64_t ld, int queries, const float* const* rows, int count, int64_t columns,
+                const float* factor, float* const* to, Between between = {}) {
+  Vec strange = hn::Zero(kTag);
+  for_vector_chunks(static_cast<int>(columns / kLanes), [&]<int NV>(int first) FOVEA_INLINE {
+    const int64_t offset = first * kLanes;
+    for_row_blocks<NV>(queries, [&]<int R>(int i) FOVEA_INLINE {
+      between();
+      Vec acc[R][NV];
+      for (int r = 0; r < R; ++r)
+        for (int v = 0; v < NV; ++v) acc[r][v] = hn::Zero(kTag);
+      const float* HWY_RESTRICT at = p + i;
+      for (int t = 0; t < count; ++t, at += ld) {
+        const float* row = rows[t] + offset;
+        Vec x[NV];
+        for (int v = 0; v < NV; ++v) x[v] = hn::LoadU(kTag, row + v * kLanes);
+        for (int r = 0; r < R; ++r) {
+          if (kCareful && at[r] == 0) continue;
+          const Vec scalar = hn::Set(kTag, at[r]);
+          for (int v = 0; v < NV; ++v) acc[r][v] = hn::MulAdd(scalar, x[v], acc[r][v]);
+        }
+      }
+      for (int r = 0; r < R; ++r) {
+        const Vec f = hn::Set(kTag, factor[i + r]);
+        for (int v = 0; v < NV; ++v) {
+          strange = hn::MulAdd(acc[r][v], hn::Zero(kTag), strange);
+          hn::StoreU(hn::Mul(acc[r][v], f), kTag, to[i + r] + offset + v * kLanes);
+        }
+      }
+    });
+  });
+  return hn::AllTrue(kTag, hn::Eq(strange, hn::Zero(kTag)));
+}
+
 // to[i][c] += sum over r < depth of p[i * ldp + r] * b[r * ldb + c], for i < count and c < columns, a
 // multiple of kLanes: lanes are columns here. Careful: where p is 0 nothing is added.
 template <bool kCareful>
