@@ -145,7 +145,8 @@ RunGaussian DecoderAttention::predict(const Var& states, KeyRuns& runs) const {
     }
   }
   const Var hidden = tanh(linear(states, position_W_));
-  const Var place = reshape(sigmoid(linear(hidden, reshape(position_vector(), {1, -1}))), {queries}) * Var(sizes);
+  const Var place =
+      reshape(sigmoid(linear(hidden, reshape(position_vector(), {1, -1}))), {queries}) * Var(sizes);
   for (size_t i = 0; i < runs.count.size(); ++i) {
     const auto run = kernels::predicted_run(place.value().data()[i], options_.window, runs.count[i]);
     runs.first[i] += run.first;

@@ -66,8 +66,8 @@ class DecoderAttention : public Module {
   const DecoderAttentionOptions& options() const { return options_; }
   float sigma() const { return static_cast<float>(options_.window) / 2; }
   Var position_weight() const { return position_W_; }
-  // v / sqrt(hidden): the place, a sum over hidden units that all move at once, would else run to an end of the
-  // sentence within some dozen steps of Adam, where the sigmoid is flat and holds it.
+  // v / sqrt(hidden): the place, a sum over hidden units that all move at once, would else run to an end of
+  // the sentence within some dozen steps of Adam, where the sigmoid is flat and holds it.
   Var position_vector() const;
 
  private:
