@@ -61,7 +61,8 @@ Pattern for_head(const Pattern& pattern, int64_t head) {
         if constexpr (std::is_same_v<Member, PerHead>) {
           return for_head(member.parts[head % member.parts.size()], head);
         } else if constexpr (requires { member.parts; }) {
-          Member joined;
+          Member joined = member;
+          joined.parts.clear();
           for (const Pattern& part : member.parts) joined.parts.push_back(for_head(part, head));
           return Pattern(std::move(joined));
         } else {
@@ -151,35 +152,55 @@ class Group {
   // Rows where the pattern's behaviour changes, from 0 to the number of queries.
   std::vector<int64_t> row_cuts() const {
     std::vector<int64_t> cuts{0, sizes_.queries};
-    const int64_t shift = keys_.position(0);
-    const auto cut = [&](int64_t query) {
-      if (query > 0 && query < sizes_.queries) cuts.push_back(query);
+    add_cuts(pattern_, {0, sizes_.queries}, keys_.position(0), cuts);
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    return cuts;
+  }
+
+  // Those of a pattern whose rows are `rows` of all; its first row stands at position `shift`.
+  void add_cuts(const Pattern& pattern, Interval rows, int64_t shift, std::vector<int64_t>& cuts) const {
+    const int64_t count = rows.end - rows.begin;
+    const auto cut = [&](int64_t row) {
+      if (row > 0 && row < count) cuts.push_back(rows.begin + row);
     };
     // Blocks of few rows share a tile: cutting at each would leave most lanes of a vector empty.
     const auto grid = [&](int64_t block, int64_t first) {
       const int64_t step = block >= kFewRows ? block : block * (3 * kFewRows / block);
-      for (int64_t query = step - modulo(first, step); query < sizes_.queries; query += step) cut(query);
+      for (int64_t row = step - modulo(first, step); row < count; row += step) cut(row);
     };
-    for_each_member(pattern_, Match{
-                                  [](const auto&) {},
-                                  [&](const Fixed& f) { grid(f.stride, shift); },
-                                  [&](const BlockWindow& w) { grid(w.block, shift); },
-                                  [&](const RandomBlocks& r) { grid(r.block, shift); },
-                                  [&](const Layout& l) { grid(l.block, 0); },
-                                  [&](const Global& g) {
-                                    for (const TokenRange& range : g.tokens) {
-                                      cut(range.first - shift);
-                                      cut(range.last + 1 - shift);
-                                    }
-                                  },
-                                  [&](const QueryLengths& l) { cut(l.queries[batch_]); },
-                                  [&](const Documents& d) {
-                                    for (const int64_t end : keys_.document_ends(d)) cut(end);
-                                  },
-                              });
-    std::sort(cuts.begin(), cuts.end());
-    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-    return cuts;
+    const auto join = [&](const std::vector<Pattern>& parts) {
+      for (const Pattern& part : parts) add_cuts(part, rows, shift, cuts);
+    };
+    std::visit(Match{
+                   [](const auto&) {},
+                   [&](const Fixed& f) { grid(f.stride, shift); },
+                   [&](const BlockWindow& w) { grid(w.block, shift); },
+                   [&](const RandomBlocks& r) { grid(r.block, shift); },
+                   [&](const Layout& l) { grid(l.block, 0); },
+                   [&](const Global& g) {
+                     for (const TokenRange& range : g.tokens) {
+                       cut(range.first - shift);
+                       cut(range.last + 1 - shift);
+                     }
+                   },
+                   [&](const QueryLengths& l) { cut(l.queries[batch_]); },
+                   [&](const Documents& d) {
+                     for (const int64_t end : keys_.document_ends(d)) cut(end);
+                   },
+                   [&](const Within& w) {
+                     int64_t begin = 0;
+                     for (size_t d = 0; d < w.documents.queries.size(); ++d) {
+                       const int64_t end = begin + w.documents.queries[d];
+                       cut(end);
+                       add_cuts(w.parts[0], {begin, end}, w.documents.keys[d] - w.documents.queries[d], cuts);
+                       begin = end;
+                     }
+                   },
+                   [&](const AnyOf& any) { join(any.parts); },
+                   [&](const AllOf& all) { join(all.parts); },
+               },
+               pattern.node());
   }
 
   // Calls f(rows, residue) for every tile of rows [begin, end).

@@ -328,8 +328,9 @@ class Parser {
 
   Pattern call() {
     static constexpr std::string_view kNames[] = {
-        "full",          "causal", "window",  "strided",       "fixed",     "block_window", "global",
-        "random_blocks", "layout", "lengths", "query_lengths", "documents", "predicate",    "heads"};
+        "full",          "causal",    "window",        "strided", "fixed",
+        "block_window",  "global",    "random_blocks", "layout",  "lengths",
+        "query_lengths", "documents", "predicate",     "heads",   "within"};
     const size_t kind = one_of("pattern", kNames);
     const size_t place = word_begin_;
     if (kind == 0) return full();
@@ -373,6 +374,15 @@ class Parser {
         Documents d{integers(), {}};
         d.keys = take(';') ? integers() : d.queries;
         return d;
+      }
+      case 14: {
+        Within w{{integers(), {}}, {}};
+        w.documents.keys = w.documents.queries;
+        want(';', "',' or ';'");
+        deepen();
+        w.parts.push_back(pattern());
+        --depth_;
+        return w;
       }
       default: {
         PerHead per;

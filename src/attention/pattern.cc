@@ -51,6 +51,31 @@ void flatten(Join& join) {
   require(!join.parts.empty(), "a joined pattern of no parts, wanted at least one");
 }
 
+// Whether all members speak of positions alone, which mean the same in every document.
+bool of_positions(const Pattern& pattern) {
+  return std::visit(
+      [](const auto& member) {
+        using Member = std::remove_cvref_t<decltype(member)>;
+        if constexpr (std::is_same_v<Member, Within>)
+          return false;
+        else if constexpr (requires { member.parts; })
+          return std::all_of(member.parts.begin(), member.parts.end(), of_positions);
+        else
+          return !std::is_same_v<Member, Layout> && !std::is_same_v<Member, Lengths> &&
+                 !std::is_same_v<Member, QueryLengths> && !std::is_same_v<Member, Documents>;
+      },
+      pattern.node());
+}
+
+void check_documents(const Documents& d, const char* name) {
+  require(!d.queries.empty(), name, ": got none, wanted the tokens of each document");
+  require(d.queries.size() == d.keys.size(), name, ": got ", d.queries.size(), " for the queries and ",
+          d.keys.size(), " for the keys, wanted as many");
+  for (const auto* tokens : {&d.queries, &d.keys})
+    for (const int64_t count : *tokens)
+      require(count >= 0 && count < kLargest, name, ": tokens: got ", count, ", wanted 0 to ", kLargest - 1);
+}
+
 void check(Node& node) {
   std::visit(
       Match{
@@ -105,12 +130,13 @@ void check(Node& node) {
             require(!l.queries.empty(), "query_lengths: got none, wanted one for each sequence of the batch");
             require_each(l.queries, "query_lengths: queries of a sequence");
           },
-          [](Documents& d) {
-            require(!d.queries.empty(), "documents: got none, wanted the tokens of each");
-            require(d.queries.size() == d.keys.size(), "documents: got ", d.queries.size(),
-                    " for the queries and ", d.keys.size(), " for the keys, wanted as many");
-            require_each(d.queries, "documents: tokens");
-            require_each(d.keys, "documents: tokens");
+          [](Documents& d) { check_documents(d, "documents"); },
+          [](Within& w) {
+            check_documents(w.documents, "within");
+            require(
+                w.parts.size() == 1 && of_positions(w.parts[0]),
+                "within: wanted one pattern of positions: no layout, lengths, query_lengths, documents or "
+                "within inside");
           },
           [](Predicate& p) {
             const auto is_word = [](char c) {
@@ -202,6 +228,13 @@ void print(std::ostream& out, const Pattern& pattern) {
             }
             out << ')';
           },
+          [&](const Within& w) {
+            out << "within(";
+            print_list(out, w.documents.queries);
+            out << "; ";
+            print(out, w.parts[0]);
+            out << ')';
+          },
           [&](const Predicate& p) { out << "predicate(" << p.name << ')'; },
           [&](const AnyOf& any) { print_joined(out, any.parts, " | "); },
           [&](const AllOf& all) { print_joined(out, all.parts, " & "); },
@@ -225,7 +258,7 @@ int64_t position(const PatternPlace& at, Align align = Align::bottom_right) {
   return align == Align::top_left ? at.query : at.query + at.keys - at.queries;
 }
 
-bool within(const std::vector<TokenRange>& tokens, int64_t position) {
+bool covers(const std::vector<TokenRange>& tokens, int64_t position) {
   return std::any_of(tokens.begin(), tokens.end(), [&](const TokenRange& range) {
     return range.first <= position && position <= range.last;
   });
@@ -252,7 +285,9 @@ bool operator==(const Pattern& a, const Pattern& b) {
       [&](const auto& left) {
         using Member = std::remove_cvref_t<decltype(left)>;
         const auto& right = std::get<Member>(b.node_);
-        if constexpr (requires { left.parts; })
+        if constexpr (std::is_same_v<Member, Within>)
+          return left.documents == right.documents && left.parts == right.parts;
+        else if constexpr (requires { left.parts; })
           return left.parts == right.parts;
         else
           return left == right;
@@ -303,6 +338,11 @@ Pattern documents(std::vector<int64_t> tokens) {
 }
 Pattern documents(std::vector<int64_t> queries, std::vector<int64_t> keys) {
   return Pattern(Documents{std::move(queries), std::move(keys)});
+}
+Pattern within(std::vector<int64_t> tokens, Pattern pattern) {
+  Within node{{tokens, tokens}, {}};
+  node.parts.push_back(std::move(pattern));
+  return Pattern(std::move(node));
 }
 Pattern predicate(std::string name, std::function<bool(int64_t, int64_t, int64_t)> sees) {
   return Pattern(Predicate{std::move(name), std::move(sees)});
@@ -371,7 +411,7 @@ bool allowed(const Pattern& pattern, const PatternPlace& at) {
             const int64_t distance = at.key / w.block - floor_div(position(at), w.block);
             return -w.left <= distance && distance <= w.right;
           },
-          [&](const Global& g) { return within(g.tokens, position(at)) || within(g.tokens, at.key); },
+          [&](const Global& g) { return covers(g.tokens, position(at)) || covers(g.tokens, at.key); },
           [&](const RandomBlocks& r) {
             const auto chosen =
                 random_choice(r, floor_div(position(at), r.block), (at.keys + r.block - 1) / r.block);
@@ -383,6 +423,19 @@ bool allowed(const Pattern& pattern, const PatternPlace& at) {
           [&](const Documents& d) {
             const int64_t document = document_of(d.queries, at.query);
             return document >= 0 && document == document_of(d.keys, at.key);
+          },
+          [&](const Within& w) {
+            const Documents& d = w.documents;
+            const int64_t document = document_of(d.queries, at.query);
+            if (document < 0 || document != document_of(d.keys, at.key)) return false;
+            PatternPlace inside = at;
+            inside.queries = d.queries[document];
+            inside.keys = d.keys[document];
+            for (int64_t before = 0; before < document; ++before) {
+              inside.query -= d.queries[before];
+              inside.key -= d.keys[before];
+            }
+            return allowed(w.parts[0], inside);
           },
           [&](const Predicate& p) { return p.sees(at.head, at.query, at.key); },
           [&](const AnyOf& any) {

@@ -92,6 +92,12 @@ struct Documents {
   std::vector<int64_t> queries, keys;  // tokens of each document; the same number of documents
   friend bool operator==(const Documents&, const Documents&) = default;
 };
+// Of a packed batch, each document sees itself alone, through parts[0], whose positions begin anew at the
+// document's first token: what a model of single texts needs to run on packed ones
+struct Within {
+  Documents documents;
+  std::vector<Pattern> parts;
+};
 // any function of (head, query, key): the one pattern whose compilation asks about every pair. Equal by name.
 struct Predicate {
   std::string name;
@@ -110,7 +116,7 @@ struct PerHead {
 };
 
 using Node = std::variant<Full, Causal, Window, Strided, Fixed, BlockWindow, Global, RandomBlocks, Layout,
-                          Lengths, QueryLengths, Documents, Predicate, AnyOf, AllOf, PerHead>;
+                          Lengths, QueryLengths, Documents, Within, Predicate, AnyOf, AllOf, PerHead>;
 
 }  // namespace patterns
 
@@ -140,6 +146,7 @@ Pattern lengths(std::vector<int64_t> keys);
 Pattern query_lengths(std::vector<int64_t> queries);
 Pattern documents(std::vector<int64_t> tokens);
 Pattern documents(std::vector<int64_t> queries, std::vector<int64_t> keys);
+Pattern within(std::vector<int64_t> tokens, Pattern pattern);
 Pattern predicate(std::string name, std::function<bool(int64_t head, int64_t query, int64_t key)> sees);
 Pattern heads(std::vector<Pattern> parts);
 

@@ -87,6 +87,16 @@ RowSet RowKeys::row_set(const Pattern& pattern, int64_t query, const ResidueClas
           [&](const Lengths& l) { return one(0, l.keys[batch_]); },
           [&](const QueryLengths& l) { return query < l.queries[batch_] ? one(0, sizes_.keys) : RowSet{}; },
           [&](const Documents& d) { return document_set(d, query); },
+          [&](const Within& w) {
+            const Document document = document_of(w.documents, query);
+            RowSet set = RowKeys(w.parts[0], document.sizes, batch_, head_)
+                             .row(query - document.query_begin, {1, 0, document.sizes.keys});
+            for (Interval& piece : set.plain) {
+              piece.begin += document.key_begin;
+              piece.end += document.key_begin;
+            }
+            return set;
+          },
           [&](const Predicate& p) { return seen(p, one(0, sizes_.keys), query, residue); },
           [&](const AnyOf& any) {
             RowSet set = row_set(any.parts[0], query, residue);
@@ -121,12 +131,19 @@ RowSet RowKeys::global_set(const Global& g, int64_t at) const {
   return set;
 }
 
-RowSet RowKeys::document_set(const Documents& d, int64_t query) const {
+RowKeys::Document RowKeys::document_of(const Documents& d, int64_t query) const {
   const Ends& ends = document_ends_.at(&d);
   const auto document =
       std::upper_bound(ends.queries.begin(), ends.queries.end(), query) - ends.queries.begin();
-  const int64_t end = ends.keys[document];
-  return one(end - d.keys[document], end);
+  PlanSizes sizes = sizes_;
+  sizes.queries = d.queries[document];
+  sizes.keys = d.keys[document];
+  return {sizes, ends.queries[document] - sizes.queries, ends.keys[document] - sizes.keys};
+}
+
+RowSet RowKeys::document_set(const Documents& d, int64_t query) const {
+  const Document document = document_of(d, query);
+  return one(document.key_begin, document.key_begin + document.sizes.keys);
 }
 
 // Predicates are asked last, and only about what the others leave.
@@ -164,6 +181,7 @@ bool RowKeys::sees_one_run(const Pattern& pattern) {
                         [](const Lengths&) { return true; },
                         [](const QueryLengths&) { return true; },
                         [](const Documents&) { return true; },
+                        [](const Within& w) { return sees_one_run(w.parts[0]); },
                         [](const AllOf& all) {
                           return std::all_of(all.parts.begin(), all.parts.end(),
                                              [](const Pattern& part) { return sees_one_run(part); });
@@ -186,10 +204,14 @@ Interval RowKeys::one_run(const Pattern& pattern, int64_t query) const {
           [&](const Lengths& l) { return clipped(0, l.keys[batch_]); },
           [&](const QueryLengths& l) { return clipped(0, query < l.queries[batch_] ? sizes_.keys : 0); },
           [&](const Documents& d) {
-            const Ends& ends = document_ends_.at(&d);
-            const auto document =
-                std::upper_bound(ends.queries.begin(), ends.queries.end(), query) - ends.queries.begin();
-            return clipped(ends.keys[document] - d.keys[document], ends.keys[document]);
+            const Document document = document_of(d, query);
+            return clipped(document.key_begin, document.key_begin + document.sizes.keys);
+          },
+          [&](const Within& w) {
+            const Document document = document_of(w.documents, query);
+            const Interval run =
+                RowKeys(w.parts[0], document.sizes, batch_, head_).run(query - document.query_begin);
+            return clipped(run.begin + document.key_begin, run.end + document.key_begin);
           },
           [&](const AllOf& all) {
             Interval run = clipped(0, sizes_.keys);

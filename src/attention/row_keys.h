@@ -19,12 +19,13 @@ inline int64_t modulo(int64_t a, int64_t b) {
   return a - floor_div(a, b) * b;
 }
 
-// Calls f on every member of the pattern that is not a join.
+// Calls f on every member of the pattern that is not a join, those inside within(...) included.
 template <class F>
 void for_each_member(const Pattern& pattern, const F& f) {
   std::visit(
       [&](const auto& member) {
         if constexpr (requires { member.parts; }) {
+          if constexpr (requires { member.documents; }) f(member.documents);
           for (const Pattern& part : member.parts) for_each_member(part, f);
         } else {
           f(member);
@@ -79,6 +80,12 @@ class RowKeys {
   RowSet seen(const patterns::Predicate& p, const RowSet& among, int64_t query,
               const ResidueClass& residue) const;
   static bool sees_one_run(const Pattern& pattern);
+  // The document of a query: its tokens, and where they begin among all.
+  struct Document {
+    PlanSizes sizes;
+    int64_t query_begin, key_begin;
+  };
+  Document document_of(const patterns::Documents& d, int64_t query) const;
   Interval one_run(const Pattern& pattern, int64_t query) const;
 
   const Pattern& pattern_;

@@ -1,4 +1,4 @@
-// fovea explain: what a model looks at as it translates a sentence.
+// fovea explain: what a model looks at as it translates a sentence or labels a text.
 #include <iostream>
 
 #include "cli/fields_flags.h"
@@ -6,6 +6,8 @@
 #include "cli/verbs.h"
 #include "io/file.h"
 #include "tasks/explain.h"
+#include "tasks/explain_classifier.h"
+#include "tasks/model_folder.h"
 
 namespace fovea::cli {
 namespace {
@@ -22,6 +24,9 @@ constexpr const char* kFooter =
     "--layer\n"
     "                  and --head say\n"
     "Without --out one map is printed in shaded blocks.\n\n"
+    "Of a classifier: the text with every word as dark as its weight; .txt has a word and its weight a line. "
+    "With --kind encoder,\n"
+    "the heads of a Transformer as above.\n\n"
     "The ends of sentences, <s> and </s>, are shown as such, with --words too: models rest their eyes there, "
     "and\n"
     "rows would not sum to 1 without them. Alignment pairs leave them out.";
@@ -32,8 +37,21 @@ struct Line {
   tasks::ExplainOptions options;
 };
 
+// A text, and what each of its words weighs.
+void run_classifier(const Line& line) {
+  require(!line.target, "--target is of translators; ", line.folder, " holds a classifier");
+  const auto explanation = tasks::explain_classifier(tasks::load_classifier(line.folder), line.source);
+  if (line.out.empty()) {
+    std::cout << tasks::explain_classifier_text(explanation);
+    return;
+  }
+  write_atomically(line.out, tasks::explain_classifier_file(explanation, line.options, line.out));
+  std::cout << explanation.words.title << '\n';
+}
+
 void run(const Line& line) {
   if (!line.out.empty()) tasks::check_explain_ending(line.out);
+  if (tasks::read_folder_config(line.folder).task == "classify") return run_classifier(line);
   const tasks::TranslationParts parts = tasks::load_translation(line.folder);
   const AttentionRecord record = tasks::explain_translation(parts, line.source, line.target, line.options);
   if (line.out.empty()) {
@@ -48,10 +66,13 @@ void run(const Line& line) {
 }  // namespace
 
 void add_explain(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("explain", "show what a model looks at as it translates a sentence");
+  CLI::App* verb =
+      app.add_subcommand("explain", "show what a model looks at as it translates or labels a text");
   const auto line = std::make_shared<Line>();
   verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
-  verb->add_option("source", line->source, "the sentence to translate")->required()->type_name("TEXT");
+  verb->add_option("source", line->source, "the sentence to translate, or the text to label")
+      ->required()
+      ->type_name("TEXT");
   verb->add_option("--target", line->target, "explain this translation instead of the model's own")
       ->type_name("TEXT");
   verb->add_option("--out", line->out, "file to write: .png, .svg, .pdf, .html, .json or .txt")

@@ -1,4 +1,4 @@
-// The training of a translator as a person watches it: progress, notes, sample translations.
+// A training as a person watches it: progress and notes, and of a translator sample translations.
 #pragma once
 
 #include <ostream>
@@ -9,20 +9,15 @@
 
 namespace fovea::cli {
 
-// Observer: tasks::TranslateObserver, or what is made of it.
-template <class Observer = tasks::TranslateObserver>
-class TrainProgress : public Observer {
+// Observer: tasks::RunObserver, or what is made of it.
+template <class Observer>
+class RunProgress : public Observer {
  public:
-  TrainProgress(std::ostream& out, int columns) : out_(out), progress_(out, columns) {}
+  RunProgress(std::ostream& out, int columns) : out_(out), progress_(out, columns) {}
   void on_resume(int64_t step) override { progress_.on_resume(step); }
   void on_step(const train::StepReport& report) override { progress_.on_step(report); }
   void on_validation(const train::ValidationReport& report) override { progress_.on_validation(report); }
   void on_note(const std::string& text) override { say(text); }
-  void on_sample(const tasks::TranslationSample& sample) override {
-    say("  source       " + sample.source);
-    say("  reference    " + sample.reference);
-    say("  translation  " + sample.translation);
-  }
   void end() { progress_.end_line(); }
 
  protected:
@@ -34,6 +29,18 @@ class TrainProgress : public Observer {
  private:
   std::ostream& out_;
   Progress progress_;
+};
+
+// Observer: tasks::TranslateObserver, or what is made of it.
+template <class Observer = tasks::TranslateObserver>
+class TrainProgress : public RunProgress<Observer> {
+ public:
+  using RunProgress<Observer>::RunProgress;
+  void on_sample(const tasks::TranslationSample& sample) override {
+    this->say("  source       " + sample.source);
+    this->say("  reference    " + sample.reference);
+    this->say("  translation  " + sample.translation);
+  }
 };
 
 }  // namespace fovea::cli

@@ -2,10 +2,10 @@
 #include <iomanip>
 #include <iostream>
 
+#include "cli/answer_lines.h"
 #include "cli/fields_flags.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "data/lines.h"
 #include "tasks/explain.h"
 #include "tasks/translator.h"
 
@@ -73,29 +73,14 @@ void print(const Line& line, const tasks::TranslationParts& parts, const std::ve
       std::cout << '\n';
     }
   }
-  std::cout << std::flush;
 }
 
 void run(const Line& line) {
   const tasks::TranslationParts parts = tasks::load_translation(line.folder, line.compute);
   const tasks::Translator translator(*parts.network, parts.tokenizers, parts.compute);
-  data::LineReader reader("-");
-  std::vector<std::string> waiting;
-  std::string text;
-  int64_t answered = 0;
-  while (std::cout.good()) {
-    const bool more = reader.next(text);
-    const bool usable = more && reader.fault() == data::LineFault::none;
-    if (usable) waiting.push_back(text);
-    // Whoever typed a line, or waits for the answer to one, gets it at once.
-    if (!waiting.empty() && (!usable || !reader.waiting() || waiting.size() >= kLinesAtOnce)) {
-      print(line, parts, waiting, answered, translator.translate(waiting, line.options));
-      answered += static_cast<int64_t>(waiting.size());
-      waiting.clear();
-    }
-    require(usable || !more, reader.fault_text());
-    if (!more) break;
-  }
+  answer_lines(kLinesAtOnce, data::kMaxLineBytes, [&](const std::vector<std::string>& lines, int64_t first) {
+    print(line, parts, lines, first, translator.translate(lines, line.options));
+  });
 }
 
 }  // namespace

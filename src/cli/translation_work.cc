@@ -78,8 +78,11 @@ std::unique_ptr<models::TranslationModel> TranslationWork::make_network() const 
   Json settings = Json::object();
   if (model == "transformer") tasks::apply_preset(preset, training, settings);
   Rng rng(1);
-  return models::make_translation_model(
-      model, models::translation_config(model, settings, vocabulary, vocabulary), rng);
+  return models::make_model<models::Translators>(
+      model,
+      models::model_config<models::Translators>(model, settings,
+                                                models::vocabularies(vocabulary, vocabulary)),
+      rng);
 }
 
 data::Batch TranslationWork::training_batch() const {

@@ -8,6 +8,7 @@
 
 namespace fovea::cli {
 
+void add_classify(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_explain(CLI::App& app);
@@ -17,6 +18,10 @@ void add_bench(CLI::App& app);
 void add_score(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
+
+// The verbs under `fovea train`.
+void add_train_classify(CLI::App& train);
+void add_train_translate(CLI::App& train);
 
 // The verbs under `fovea bench`.
 void add_bench_attention(CLI::App& bench);

@@ -11,15 +11,18 @@
 namespace fovea::data {
 namespace {
 
-// Tells corpora apart (FNV-1a over tokens and lengths); not meant against people who try.
 uint64_t fingerprint(const ParallelIds& corpus) {
-  uint64_t hash = 0xcbf29ce484222325ull;
-  const auto add = [&hash](uint64_t value) { hash = (hash ^ value) * 0x100000001b3ull; };
-  for (const PackedSentences* side : {&corpus.source, &corpus.target}) {
-    for (const int64_t start : side->starts) add(static_cast<uint64_t>(start));
-    for (const int32_t token : side->tokens) add(static_cast<uint64_t>(token));
-  }
-  return hash;
+  CorpusFingerprint print;
+  print.add(corpus.source);
+  print.add(corpus.target);
+  return print.value();
+}
+
+std::vector<BatchOrder::Size> sizes_of(const ParallelIds& corpus) {
+  std::vector<BatchOrder::Size> sizes;
+  for (int64_t i = 0; i < corpus.size(); ++i)
+    sizes.push_back({corpus.target.length(i) + 1, corpus.source.length(i) + 1});
+  return sizes;
 }
 
 template <class T>
@@ -74,58 +77,65 @@ Batch make_batch(const ParallelIds& corpus, std::span<const int64_t> pairs) {
   return batch;
 }
 
+void CorpusFingerprint::add(const PackedSentences& sentences) {
+  for (const int64_t start : sentences.starts) add(static_cast<uint64_t>(start));
+  for (const int32_t token : sentences.tokens) add(static_cast<uint64_t>(token));
+}
+
 BatchStream::BatchStream(const ParallelIds& corpus, const BatchOptions& options)
-    : corpus_(corpus), options_(options), position_{.seed = options.seed, .corpus = fingerprint(corpus)} {
-  require(corpus.size() > 0, "no sentence pairs to make batches of");
+    : corpus_(corpus), order_(sizes_of(corpus), fingerprint(corpus), options) {}
+
+BatchOrder::BatchOrder(std::vector<Size> sizes, uint64_t corpus, const BatchOptions& options)
+    : sizes_(std::move(sizes)), options_(options), position_{.seed = options.seed, .corpus = corpus} {
+  require(!sizes_.empty(), "no text to make batches of");
   require(options.max_tokens > 0, "batches of ", options.max_tokens, " tokens, wanted at least 1");
   require(options.max_sentences >= 0, "batches of ", options.max_sentences,
           " sentences, wanted 0 (no limit) or more");
   prepare(0);
 }
 
-void BatchStream::prepare(int64_t epoch) {
+void BatchOrder::prepare(int64_t epoch) {
   if (prepared_epoch_ == epoch || (prepared_epoch_ >= 0 && !options_.shuffle)) return;
   prepared_epoch_ = epoch;
   const Rng rng = Rng(options_.seed).split(static_cast<uint64_t>(epoch));
-  order_.resize(corpus_.size());
+  order_.resize(sizes_.size());
   std::iota(order_.begin(), order_.end(), 0);
-  // Which of several pairs as long share a batch is left to chance.
+  // Which of several examples as long share a batch is left to chance.
   if (options_.shuffle) shuffle(order_, rng.split(0));
-  const auto length = [this](int64_t pair) {
-    return std::pair(corpus_.target.length(pair), corpus_.source.length(pair));
-  };
-  std::stable_sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
+  std::stable_sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return sizes_[a] > sizes_[b]; });
 
   batches_.clear();
-  int64_t begin = 0, sources = 0, targets = 0;
-  for (int64_t i = 0; i < corpus_.size(); ++i) {
-    const int64_t source = corpus_.source.length(order_[i]) + 1,
-                  target = corpus_.target.length(order_[i]) + 1;
-    const bool full = sources + source > options_.max_tokens || targets + target > options_.max_tokens ||
+  const auto count = static_cast<int64_t>(order_.size());
+  int64_t begin = 0;
+  Size sum;
+  for (int64_t i = 0; i < count; ++i) {
+    const Size& size = sizes_[order_[i]];
+    const bool full = sum.first + size.first > options_.max_tokens ||
+                      sum.second + size.second > options_.max_tokens ||
                       (options_.max_sentences > 0 && i - begin == options_.max_sentences);
     if (full && i > begin) {
       batches_.push_back({begin, i});
       begin = i;
-      sources = targets = 0;
+      sum = {};
     }
-    sources += source;
-    targets += target;
+    sum.first += size.first;
+    sum.second += size.second;
   }
-  batches_.push_back({begin, corpus_.size()});
+  batches_.push_back({begin, count});
   if (options_.shuffle) shuffle(batches_, rng.split(1));
 }
 
-Batch BatchStream::next() {
+std::span<const int64_t> BatchOrder::next() {
   prepare(position_.epoch);
   const Range range = batches_[position_.index];
   if (++position_.index == batches_per_epoch()) {
     ++position_.epoch;
     position_.index = 0;
   }
-  return make_batch(corpus_, std::span(order_).subspan(range.begin, range.end - range.begin));
+  return std::span(order_).subspan(range.begin, range.end - range.begin);
 }
 
-void BatchStream::seek(const BatchPosition& position) {
+void BatchOrder::seek(const BatchPosition& position) {
   require(position.corpus == position_.corpus,
           "the saved place belongs to other training data or another vocabulary; go on with the same files, "
           "or start "

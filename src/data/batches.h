@@ -1,5 +1,5 @@
-// Batches of sentence pairs: packed without padding, similar lengths together, shuffled by a seed, and
-// restartable anywhere, since the order of an epoch is a function of seed and epoch alone.
+// Batches of sentence pairs or texts: packed without padding, similar lengths together, shuffled by a seed,
+// and restartable anywhere, since the order of an epoch is a function of seed and epoch alone.
 #pragma once
 
 #include <cstdint>
@@ -78,13 +78,20 @@ struct BatchPosition {
   friend bool operator==(const BatchPosition&, const BatchPosition&) = default;
 };
 
-// Endless batches, epoch after epoch.
-class BatchStream {
+// Which examples share a batch, endlessly, epoch after epoch.
+class BatchOrder {
  public:
-  // corpus: not empty, outlives the stream. A pair longer than max_tokens is a batch of its own.
-  BatchStream(const ParallelIds& corpus, const BatchOptions& options);
+  // Tokens of an example's two sides, ends included; the second is 0 where there is but one.
+  struct Size {
+    int64_t first = 0, second = 0;
+    friend auto operator<=>(const Size&, const Size&) = default;
+  };
+  // sizes: of every example, at least one; `corpus` tells texts apart. An example longer than max_tokens is a
+  // batch of its own.
+  BatchOrder(std::vector<Size> sizes, uint64_t corpus, const BatchOptions& options);
 
-  Batch next();
+  // Places in the corpus, valid until the next call.
+  std::span<const int64_t> next();
   // The number of batches is the same in every epoch.
   int64_t batches_per_epoch() const { return static_cast<int64_t>(batches_.size()); }
 
@@ -95,15 +102,42 @@ class BatchStream {
  private:
   void prepare(int64_t epoch);
 
-  const ParallelIds& corpus_;
+  std::vector<Size> sizes_;
   BatchOptions options_;
   BatchPosition position_;
   struct Range {
     int64_t begin, end;
   };
   int64_t prepared_epoch_ = -1;
-  std::vector<int64_t> order_;  // pairs of the prepared epoch, sorted by length
+  std::vector<int64_t> order_;  // examples of the prepared epoch, sorted by length
   std::vector<Range> batches_;  // cuts of order_, in the order they are given
+};
+
+// Batches of sentence pairs.
+class BatchStream {
+ public:
+  // corpus: not empty, outlives the stream.
+  BatchStream(const ParallelIds& corpus, const BatchOptions& options);
+
+  Batch next() { return make_batch(corpus_, order_.next()); }
+  int64_t batches_per_epoch() const { return order_.batches_per_epoch(); }
+  BatchPosition position() const { return order_.position(); }
+  void seek(const BatchPosition& position) { order_.seek(position); }
+
+ private:
+  const ParallelIds& corpus_;
+  BatchOrder order_;
+};
+
+// Tells corpora apart by their tokens and lengths; not meant against people who try.
+class CorpusFingerprint {
+ public:
+  void add(uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3ull; }
+  void add(const PackedSentences& sentences);
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325ull;  // FNV-1a
 };
 
 }  // namespace fovea::data

@@ -9,8 +9,6 @@
 namespace fovea::data {
 namespace {
 
-constexpr const char* kSkipHint = "; correct it, or drop such lines with --skip-bad";
-
 bool blank(std::string_view text) {
   return strip(text).empty();
 }
@@ -55,7 +53,7 @@ const char* plural(size_t count) {
 
 }  // namespace
 
-std::string Skipped::text() const {
+std::string Skipped::text(const char* what) const {
   std::string reasons;
   const auto add = [&](int64_t count, const char* reason) {
     if (count > 0) reasons += message(reasons.empty() ? ": " : ", ", count, " ", reason);
@@ -64,7 +62,7 @@ std::string Skipped::text() const {
   add(bad_utf8, "not UTF-8");
   add(too_long, "too long");
   add(wrong_columns, "with the wrong number of columns");
-  return message(total(), " pair", plural(total()), " dropped", reasons);
+  return message(total(), " ", what, plural(total()), " dropped", reasons);
 }
 
 ParallelText read_parallel(const std::string& source_path, const std::string& target_path,

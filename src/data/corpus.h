@@ -18,7 +18,10 @@ struct CorpusOptions {
   int target_column = 2;
 };
 
-// Pairs dropped because of skip_bad, by their first fault.
+// How messages about a line that skip_bad would drop end.
+inline constexpr const char* kSkipHint = "; correct it, or drop such lines with --skip-bad";
+
+// Pairs (or texts) dropped because of skip_bad, by their first fault.
 struct Skipped {
   int64_t bad_utf8 = 0;
   int64_t empty = 0;
@@ -27,7 +30,7 @@ struct Skipped {
 
   int64_t total() const { return bad_utf8 + empty + too_long + wrong_columns; }
   // "3 pairs dropped: 2 empty, 1 not UTF-8"
-  std::string text() const;
+  std::string text(const char* what = "pair") const;
   friend bool operator==(const Skipped&, const Skipped&) = default;
 };
 

@@ -5,27 +5,15 @@
 
 #include "base/error.h"
 #include "explain/canvas.h"
+#include "explain/shades.h"
 
 namespace fovea {
 namespace {
 
 constexpr double kMargin = 12, kGap = 6, kFontSize = 12, kTitleSize = 14;
 
-struct Colour {
-  double red, green, blue;
-};
-
-// White over blue to near black: even steps of lightness, readable in print and by colour-blind eyes.
-Colour colour_of(float weight, float largest) {
-  if (std::isnan(weight)) return {0.85, 0.85, 0.85};
-  static constexpr Colour kStops[] = {
-      {1, 1, 1}, {0.78, 0.86, 0.94}, {0.42, 0.68, 0.84}, {0.13, 0.44, 0.71}, {0.03, 0.19, 0.42}};
-  const double share = std::clamp(largest > 0 ? double{weight} / largest : 0.0, 0.0, 1.0) * 4;
-  const int low = std::min(3, static_cast<int>(share));
-  const double part = share - low;
-  const Colour &a = kStops[low], &b = kStops[low + 1];
-  return {a.red + part * (b.red - a.red), a.green + part * (b.green - a.green),
-          a.blue + part * (b.blue - a.blue)};
+double share_of(float weight, float largest) {
+  return largest > 0 || std::isnan(weight) ? double{weight} / largest : 0.0;
 }
 
 double widest(cairo_t* canvas, const std::vector<std::string>& labels) {
@@ -94,7 +82,7 @@ void draw_panel(cairo_t* canvas, const HeatMap& map, const PanelPlan& plan) {
     for (int64_t j = 0, end; j < map.column_count; j = end) {
       end = j + 1;
       while (end < map.column_count && row[end] == row[j]) ++end;
-      const Colour colour = colour_of(row[j], map.largest);
+      const Colour colour = colour_of(share_of(row[j], map.largest));
       cairo_set_source_rgb(canvas, colour.red, colour.green, colour.blue);
       cairo_rectangle(canvas, plan.left + plan.cell * static_cast<double>(j),
                       plan.top + plan.cell * static_cast<double>(i), plan.cell * static_cast<double>(end - j),
@@ -172,20 +160,8 @@ std::string draw(const Figure& figure, PictureFormat format) {
 
 std::string shade(const HeatMap& map) {
   check(map);
-  static constexpr std::string_view kShades[] = {"  ", "░░", "▒▒", "▓▓", "██"};
-  // Columns a terminal uses for a label: Chinese, Japanese and Korean letters take two.
-  const auto width_of = [](std::string_view text) {
-    size_t width = 0;
-    for (size_t i = 0; i < text.size();) {
-      const auto lead = static_cast<unsigned char>(text[i]);
-      const size_t bytes = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-      width += bytes >= 3 && lead >= 0xE3 ? 2 : 1;
-      i += bytes;
-    }
-    return width;
-  };
   size_t widest_row = 0;
-  for (const std::string& row : map.rows) widest_row = std::max(widest_row, width_of(row));
+  for (const std::string& row : map.rows) widest_row = std::max(widest_row, terminal_width(row));
   std::string text = map.title.empty() ? "" : map.title + "\n";
   if (!map.columns.empty()) {
     text += std::string(widest_row + 1, ' ');
@@ -198,14 +174,13 @@ std::string shade(const HeatMap& map) {
   for (int64_t i = 0; i < map.row_count; ++i) {
     if (!map.rows.empty()) {
       const std::string& label = map.rows[static_cast<size_t>(i)];
-      text += std::string(widest_row - width_of(label), ' ') + label;
+      text += std::string(widest_row - terminal_width(label), ' ') + label;
     }
     text += "|";
     for (int64_t j = 0; j < map.column_count; ++j) {
-      const float weight = map.weights[static_cast<size_t>(i * map.column_count + j)];
-      const float share =
-          std::isnan(weight) || map.largest <= 0 ? 0 : std::clamp(weight / map.largest, 0.0f, 1.0f);
-      text += kShades[std::min(4, static_cast<int>(share * 4 + 0.5f))];
+      const std::string_view block =
+          block_of(share_of(map.weights[static_cast<size_t>(i * map.column_count + j)], map.largest));
+      text.append(block).append(block);
     }
     text += "|\n";
   }

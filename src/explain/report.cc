@@ -1,6 +1,9 @@
 #include "explain/report.h"
 
+#include <cstdio>
 #include <string_view>
+
+#include "explain/shades.h"
 
 namespace fovea {
 namespace {
@@ -22,6 +25,9 @@ figure { margin: 1.25rem 0 }
 img { max-width: 100%; height: auto; border-radius: 6px; background: #fff }
 figcaption { color: var(--soft); font-size: .9rem }
 a { color: var(--link) }
+.text p { line-height: 1.9; margin: .4rem 0 }
+.text span, .text b { padding: .15rem .25rem; border-radius: 3px }
+.text b { font-weight: 500; font-size: .8rem; margin-right: .5rem }
 )";
 
 std::string escaped(std::string_view text) {
@@ -88,6 +94,35 @@ void Report::table(const std::vector<std::string>& head, const std::vector<std::
 void Report::picture(const std::string& svg, const std::string& meaning) {
   body_ += "<figure><img src=\"data:image/svg+xml;base64," + base64(svg) + "\" alt=\"" + escaped(meaning) +
            "\"><figcaption>" + escaped(meaning) + "</figcaption></figure>\n";
+}
+
+void Report::text(const TextMap& map) {
+  const float largest = map.largest();
+  const auto number = [](double weight) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.4f", weight);
+    return std::string(digits);
+  };
+  const auto shaded = [&](const char* tag, double share, double weight, const std::string& inner) {
+    const Colour colour = colour_of(share);
+    char style[96];
+    std::snprintf(style, sizeof style, "background:rgb(%.0f %.0f %.0f);color:%s", 255 * colour.red,
+                  255 * colour.green, 255 * colour.blue, needs_light_text(share) ? "#fff" : "#20262e");
+    body_ += std::string("<") + tag + " style=\"" + style + "\" title=\"" + number(weight) + "\">" + inner +
+             "</" + tag + "> ";
+  };
+  body_ += "<div class=\"text\">\n";
+  for (const WeighedSentence& sentence : map.sentences) {
+    body_ += "<p>";
+    if (map.sentences_weigh)
+      shaded("b", sentence.weight, sentence.weight, number(sentence.weight).substr(0, 4));
+    for (const WeighedWord& word : sentence.words) {
+      const double weight = double{sentence.weight} * word.weight;
+      shaded("span", largest > 0 ? weight / largest : 0, weight, escaped(word.text));
+    }
+    body_ += "</p>\n";
+  }
+  body_ += "</div>\n";
 }
 
 void Report::link(const std::string& file, const std::string& text) {

@@ -60,11 +60,6 @@ Bahdanau::Bahdanau(const RnnConfig& config, const Choice& choice, Rng& rng)
   readout = parts("readout", readout_width(), 1 / std::sqrt(static_cast<float>(3 * width + embedding)));
 }
 
-Var Bahdanau::dropped(const Var& x, nn::Context& context) const {
-  const float rate = context.rate(config_.dropout);
-  return rate > 0 ? dropout(x, rate, context.next_seed()) : x;
-}
-
 Bahdanau::Memory Bahdanau::remember(const Var& annotations, const Var& last_states,
                                     std::span<const int64_t> lengths) const {
   const auto sentences = static_cast<int64_t>(lengths.size());
@@ -87,15 +82,16 @@ Bahdanau::Memory Bahdanau::remember(const Var& annotations, const Var& last_stat
 }
 
 Bahdanau::Memory Bahdanau::encode(const Sentences& source, nn::Context& context) const {
-  const Var x = dropped(embedding(source_embedding, source.ids), context);
+  const Var x = dropped(embedding(source_embedding, source.ids), config_.dropout, context);
   const nn::RecurrentResult read = encoder(x, source.lengths, context);
-  return remember(attention ? dropped(read.out, context) : read.out, read.last.h, source.lengths);
+  return remember(attention ? dropped(read.out, config_.dropout, context) : read.out, read.last.h,
+                  source.lengths);
 }
 
 Var Bahdanau::states(const data::Batch& batch, nn::Context& context) const {
   const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
   const Memory memory = encode(source, context);
-  const Var embedded = dropped(embedding(target_embedding, target.ids), context);
+  const Var embedded = dropped(embedding(target_embedding, target.ids), config_.dropout, context);
   AttentiveGru steps{.products = linear(embedded, decoder.embedding, decoder.bias),
                      .state = memory.state,
                      .keys = memory.keys,
@@ -115,7 +111,7 @@ Var Bahdanau::states(const data::Batch& batch, nn::Context& context) const {
       linear(y.states, readout.state, readout.bias) + linear(embedded, readout.embedding) + y.context;
   const Var out =
       config_.output == "maxout" ? max(reshape(read, {target.total(), 2, config_.embedding}), 1) : read;
-  return dropped(out, context);
+  return dropped(out, config_.dropout, context);
 }
 
 }  // namespace fovea::models

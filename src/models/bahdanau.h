@@ -97,7 +97,6 @@ class Bahdanau : public TranslationModel {
     int64_t width = 0;
   };
   Bahdanau(const RnnConfig& config, const Choice& attention, Rng& rng);
-  Var dropped(const Var& x, nn::Context& context) const;
 
   RnnConfig config_;
 };

@@ -62,11 +62,6 @@ Luong::Luong(const LuongConfig& config, Rng& rng)
   combine_state = add_parameter("combine.state", nn::xavier_uniform({width, width}, rng));
 }
 
-Var Luong::dropped(const Var& x, nn::Context& context) const {
-  const float rate = context.rate(config_.dropout);
-  return rate > 0 ? dropout(x, rate, context.next_seed()) : x;
-}
-
 nn::RecurrentStates Luong::first_states(const nn::RecurrentStates& last) const {
   if (!config_.bidirectional) return last;
   const int64_t sentences = last.h.size(1);
@@ -101,16 +96,16 @@ AttentiveLstm Luong::fed_decoder(const Var& products, nn::Context& context) cons
 
 Var Luong::states(const data::Batch& batch, nn::Context& context) const {
   const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
-  const nn::RecurrentResult read =
-      encoder(dropped(embedding(source_embedding, source.ids), context), source.lengths, context);
+  const nn::RecurrentResult read = encoder(
+      dropped(embedding(source_embedding, source.ids), config_.dropout, context), source.lengths, context);
   const nn::RecurrentStates first = first_states(read.last);
   const Var keys = attention.keys(read.out, source.lengths), values = linear(read.out, combine_context);
-  const Var embedded = dropped(embedding(target_embedding, target.ids), context);
+  const Var embedded = dropped(embedding(target_embedding, target.ids), config_.dropout, context);
   KeyRuns runs = attention.runs(target.lengths, source.lengths);
   if (!config_.input_feeding) {
     const Var h = decoder(embedded, target.lengths, context, first).out;
     const Var seen = attention(h, keys, values, runs, "decoder.cross");
-    return dropped(tanh(seen + linear(h, combine_state)), context);
+    return dropped(tanh(seen + linear(h, combine_state)), config_.dropout, context);
   }
   const RecurrentParameters& lowest = decoder.weights()[0];
   AttentiveLstm steps =
@@ -121,7 +116,7 @@ Var Luong::states(const data::Batch& batch, nn::Context& context) const {
   steps.values = values;
   const FedStates y = attentive_lstm(steps, runs, attention_observer() != nullptr);
   attention.show("decoder.cross", runs, y.weights);
-  return dropped(y.states, context);
+  return dropped(y.states, config_.dropout, context);
 }
 
 }  // namespace fovea::models

@@ -67,7 +67,6 @@ class Luong : public TranslationModel {
   nn::RecurrentStates first_states(const nn::RecurrentStates& last) const;
 
  private:
-  Var dropped(const Var& x, nn::Context& context) const;
   // The step loop of input feeding, without first states, keys and values.
   AttentiveLstm fed_decoder(const Var& products, nn::Context& context) const;
 

@@ -1,59 +1,82 @@
 #include "models/registry.h"
 
+#include <algorithm>
+
 namespace fovea::models {
 namespace {
 
-// Calls visit(entry) for the model of this name; throws Error when there is none.
-template <class Visit>
+// Calls visit(entry) for the family's model of this name; throws Error when there is none.
+template <class Family, class Visit>
 void visit_model(const std::string& model, Visit&& visit) {
   bool known = false;
-  for_each_translation_model([&](const auto& entry) {
+  Family::for_each([&](const auto& entry) {
     if (model != entry.name) return;
     known = true;
     visit(entry);
   });
-  if (!known) fail("unknown model ", in_quotes(model), name_hint(model, translation_models()));
+  if (!known) fail("unknown model ", in_quotes(model), name_hint(model, model_names<Family>()));
 }
 
 }  // namespace
 
-std::vector<std::string_view> translation_models() {
+template <class Family>
+std::vector<std::string_view> model_names() {
   std::vector<std::string_view> names;
-  for_each_translation_model([&](const auto& entry) { names.emplace_back(entry.name); });
+  Family::for_each([&](const auto& entry) { names.emplace_back(entry.name); });
   return names;
 }
 
-std::vector<std::string_view> translation_settings(const std::string& model) {
+template <class Family>
+std::vector<std::string_view> model_settings(const std::string& model) {
   std::vector<std::string_view> names;
-  visit_model(model, [&]<class Entry>(const Entry&) {
+  visit_model<Family>(model, [&]<class Entry>(const Entry&) {
     for (const std::string_view name : field_names<typename Entry::Config>())
-      if (name != "source_vocabulary" && name != "target_vocabulary") names.push_back(name);
+      if (std::find(Family::kCounted.begin(), Family::kCounted.end(), name) == Family::kCounted.end())
+        names.push_back(name);
   });
   return names;
 }
 
-Json translation_config(const std::string& model, const Json& settings, int64_t source_vocabulary,
-                        int64_t target_vocabulary, const std::string& where) {
+template <class Family>
+Json model_config(const std::string& model, const Json& settings, const Json& counted,
+                  const std::string& where) {
   Json complete;
-  visit_model(model, [&]<class Entry>(const Entry&) {
+  visit_model<Family>(model, [&]<class Entry>(const Entry&) {
     typename Entry::Config config;
     fields_from_json(settings, config, where);
-    config.source_vocabulary = source_vocabulary;
-    config.target_vocabulary = target_vocabulary;
+    fields_from_json(counted, config, where);
     complete = fields_to_json(config);
   });
   return complete;
 }
 
-std::unique_ptr<TranslationModel> make_translation_model(const std::string& model, const Json& config,
-                                                         Rng& rng) {
-  std::unique_ptr<TranslationModel> network;
-  visit_model(model, [&]<class Entry>(const Entry&) {
+template <class Family>
+std::unique_ptr<typename Family::Base> make_model(const std::string& model, const Json& config, Rng& rng) {
+  std::unique_ptr<typename Family::Base> network;
+  visit_model<Family>(model, [&]<class Entry>(const Entry&) {
     typename Entry::Config settings;
     fields_from_json(config, settings, "config.json");
     network = std::make_unique<typename Entry::Model>(settings, rng);
   });
   return network;
 }
+
+Json vocabularies(int64_t source, int64_t target) {
+  return {{"source_vocabulary", source}, {"target_vocabulary", target}};
+}
+
+Json vocabulary_and_classes(int64_t vocabulary, int64_t classes) {
+  return {{"vocabulary", vocabulary}, {"classes", classes}};
+}
+
+template std::vector<std::string_view> model_names<Translators>();
+template std::vector<std::string_view> model_settings<Translators>(const std::string&);
+template Json model_config<Translators>(const std::string&, const Json&, const Json&, const std::string&);
+template std::unique_ptr<TranslationModel> make_model<Translators>(const std::string&, const Json&, Rng&);
+
+template std::vector<std::string_view> model_names<Classifiers>();
+template std::vector<std::string_view> model_settings<Classifiers>(const std::string&);
+template Json model_config<Classifiers>(const std::string&, const Json&, const Json&, const std::string&);
+template std::unique_ptr<ClassificationModel> make_model<Classifiers>(const std::string&, const Json&, Rng&);
 
 }  // namespace fovea::models

@@ -1,6 +1,7 @@
-// Models by name: from a config to a network, as a model folder needs it.
+// Models by name, a family for each task: from a config to a network, as a model folder needs it.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,42 +9,67 @@
 
 #include "io/json.h"
 #include "models/bahdanau.h"
+#include "models/han.h"
+#include "models/lstm_classifier.h"
 #include "models/luong.h"
 #include "models/transformer.h"
-#include "models/translation.h"
+#include "models/transformer_classifier.h"
 
 namespace fovea::models {
 
 // A name and what belongs to it.
 template <class ConfigType, class ModelType>
-struct TranslationEntry {
+struct ModelEntry {
   using Config = ConfigType;
   using Model = ModelType;
   const char* name;
 };
 
-// Calls visit(entry) for every translation model: the one list that names, configs and flags are read from.
-template <class Visit>
-void for_each_translation_model(Visit&& visit) {
-  visit(TranslationEntry<TransformerConfig, Transformer>{"transformer"});
-  visit(TranslationEntry<BahdanauConfig, Bahdanau>{"bahdanau"});
-  visit(TranslationEntry<LuongConfig, Luong>{"luong"});
-  visit(TranslationEntry<RnnConfig, Bahdanau>{"rnn"});
-}
+// A family calls visit(entry) for every model of a task: the one list that names, configs and flags are read
+// from. kCounted are the settings that data decides, not a person.
+struct Translators {
+  using Base = TranslationModel;
+  static constexpr std::array kCounted = {"source_vocabulary", "target_vocabulary"};
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<TransformerConfig, Transformer>{"transformer"});
+    visit(ModelEntry<BahdanauConfig, Bahdanau>{"bahdanau"});
+    visit(ModelEntry<LuongConfig, Luong>{"luong"});
+    visit(ModelEntry<RnnConfig, Bahdanau>{"rnn"});
+  }
+};
 
-// The names that make_translation_model knows.
-std::vector<std::string_view> translation_models();
+struct Classifiers {
+  using Base = ClassificationModel;
+  static constexpr std::array kCounted = {"vocabulary", "classes"};
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<LstmClassifierConfig, LstmClassifier>{"lstm"});
+    visit(ModelEntry<HanConfig, Han>{"han"});
+    visit(ModelEntry<TransformerClassifierConfig, TransformerClassifier>{"transformer"});
+  }
+};
 
-// The settings that a person may choose: all of the model's but the vocabularies' sizes, which are counted.
-std::vector<std::string_view> translation_settings(const std::string& model);
+// The names that make_model knows.
+template <class Family>
+std::vector<std::string_view> model_names();
 
-// All settings of a model with these vocabularies: `settings` over the defaults. Throws Error on unknown
-// names, beginning with `where`.
-Json translation_config(const std::string& model, const Json& settings, int64_t source_vocabulary,
-                        int64_t target_vocabulary, const std::string& where = "model settings");
+// The settings that a person may choose.
+template <class Family>
+std::vector<std::string_view> model_settings(const std::string& model);
+
+// All settings of a model: `settings` over the defaults, and the counted ones over both. Throws Error on
+// unknown names, beginning with `where`.
+template <class Family>
+Json model_config(const std::string& model, const Json& settings, const Json& counted = Json::object(),
+                  const std::string& where = "model settings");
+
+// The counted settings of translators and of classifiers.
+Json vocabularies(int64_t source, int64_t target);
+Json vocabulary_and_classes(int64_t vocabulary, int64_t classes);
 
 // A network with fresh weights.
-std::unique_ptr<TranslationModel> make_translation_model(const std::string& model, const Json& config,
-                                                         Rng& rng);
+template <class Family>
+std::unique_ptr<typename Family::Base> make_model(const std::string& model, const Json& config, Rng& rng);
 
 }  // namespace fovea::models

@@ -3,18 +3,10 @@
 #include <cmath>
 
 #include "autograd/ops.h"
-#include "autograd/ops_rows.h"
 #include "nn/init.h"
-#include "nn/positions.h"
 
 namespace fovea::models {
 namespace {
-
-Activation activation_named(const std::string& name) {
-  if (name == "relu") return Activation::relu;
-  if (name == "gelu") return Activation::gelu;
-  fail("transformer: activation '", name, "', wanted relu or gelu");
-}
 
 nn::TransformerOptions layer_options(const TransformerConfig& config, const std::string& spec) {
   return {.width = config.width,
@@ -22,7 +14,7 @@ nn::TransformerOptions layer_options(const TransformerConfig& config, const std:
           .hidden = config.hidden,
           .dropout = config.dropout,
           .attention_dropout = config.attention_dropout,
-          .activation = activation_named(config.activation),
+          .activation = nn::activation_named(config.activation),
           .norm_first = config.norm_first,
           .spec = parse_spec(spec)};
 }
@@ -63,15 +55,8 @@ Transformer::Transformer(const TransformerConfig& config, Rng& rng)
 
 Var Transformer::embed(const Var& table, const Var& learned, const Sentences& tokens,
                        nn::Context& context) const {
-  const std::vector<int32_t> positions = nn::packed_positions(tokens.lengths);
-  require(!learned.defined() || tokens.longest() <= config_.max_positions, "transformer: a sentence of ",
-          tokens.longest(), " tokens, but positions were learned up to ", config_.max_positions);
-  const Var added =
-      learned.defined() ? embedding(learned, positions) : Var(nn::sinusoid(positions, config_.width));
-  const Var x =
-      embedding(table, tokens.ids, {.scale = std::sqrt(static_cast<float>(config_.width)), .added = added});
-  const float rate = context.rate(config_.dropout);
-  return reshape(dropout(x, rate, rate > 0 ? context.next_seed() : 0), {1, tokens.total(), config_.width});
+  return reshape(embed_at_positions(table, learned, tokens, config_.dropout, context),
+                 {1, tokens.total(), config_.width});
 }
 
 Var Transformer::encode(const Sentences& source, nn::Context& context) const {

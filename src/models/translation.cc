@@ -1,12 +1,6 @@
 #include "models/translation.h"
 
-#include <algorithm>
-
 namespace fovea::models {
-
-int64_t Sentences::longest() const {
-  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
-}
 
 OutputLoss TranslationModel::loss(const data::Batch& batch, float smoothing, nn::Context& context) const {
   const OutputLayer output = output_layer();

@@ -2,27 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "autograd/ops_output.h"
 #include "data/batches.h"
+#include "models/sentences.h"
 #include "nn/module.h"
 
 namespace fovea::models {
-
-// Sentences one after the other, without padding; the ids stay the caller's.
-struct Sentences {
-  std::span<const int32_t> ids;
-  std::vector<int64_t> lengths;  // of each sentence
-
-  Sentences(std::span<const int32_t> tokens, std::span<const int32_t> sizes)
-      : ids(tokens), lengths(sizes.begin(), sizes.end()) {}
-  int64_t count() const { return static_cast<int64_t>(lengths.size()); }
-  int64_t total() const { return static_cast<int64_t>(ids.size()); }
-  int64_t longest() const;
-};
 
 // logits = states weight^T + bias.
 struct OutputLayer {

@@ -7,17 +7,16 @@
 #include "autograd/ops.h"
 #include "nn/init.h"
 #include "nn/positions.h"
+#include "nn/runs.h"
 
 namespace fovea::nn {
 namespace {
 
-Score score_named(const std::string& name) {
+// Luong's names beside the algebra's.
+Score decoder_score(const std::string& name) {
   if (name == "general") return bilinear();
   if (name == "location") return dot();
-  const AttentionSpec spec = parse_spec(name);
-  require(spec == AttentionSpec{.score = spec.score}, "attention: got '", name,
-          "', wanted a score alone: additive, dot, scaled_dot, cosine, bilinear, concat or location");
-  return spec.score;
+  return score_named(name);
 }
 
 bool by_location(const DecoderAttentionOptions& options) {
@@ -34,7 +33,7 @@ Locality locality_named(const std::string& name) {
 }
 
 DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& rng)
-    : options_(options), score_(score_named(options.score)) {
+    : options_(options), score_(decoder_score(options.score)) {
   const int64_t dq = options.query_width, dk = options.key_width;
   const int64_t hidden = options_.hidden = options.hidden > 0 ? options.hidden : dq;
   const float bound = 1 / std::sqrt(static_cast<float>(hidden));
@@ -95,18 +94,7 @@ Var DecoderAttention::query_bias() const {
 }
 
 RunScore DecoderAttention::score() const {
-  const float number = score_.number;
-  switch (score_.kind) {
-    case ScoreKind::additive:
-    case ScoreKind::concat:
-      return {.family = kernels::ScoreFamily::additive, .vector = v_};
-    case ScoreKind::scaled_dot:
-      return {.scale = number != 0 ? 1 / number : 1 / std::sqrt(static_cast<float>(options_.query_width))};
-    case ScoreKind::cosine:
-      return {.scale = number != 0 ? 1 / number : 1, .unit_query = true};
-    default:
-      return {};
-  }
+  return run_score(score_, options_.query_width, v_);
 }
 
 KeyRun run_at(const DecoderAttentionOptions& options, int64_t step, int64_t keys) {
@@ -168,21 +156,7 @@ Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& 
 }
 
 void DecoderAttention::show(std::string_view name, const KeyRuns& runs, const Tensor& weights) const {
-  AttentionObserver* const observer = attention_observer();
-  if (observer == nullptr) return;
-  const AttentionSpec spec{.score = score_};
-  const AttentionObserver::Call call{name, spec, 1, 1, runs.queries(), runs.keys()};
-  const AttentionObserver::Wish wish = observer->wish(call);
-  if (wish.heads.empty() || wish.rows.empty()) return;
-  const Tensor shown = Tensor::zeros({1, 1, static_cast<int64_t>(wish.rows.size()), runs.keys()});
-  for (size_t i = 0; i < wish.rows.size(); ++i) {
-    const int64_t row = wish.rows[i];
-    require(row >= 0 && row < runs.queries(), "attention: weights of row ", row,
-            " were asked for; there are ", runs.queries());
-    std::copy_n(weights.data() + row * weights.size(1), runs.count[static_cast<size_t>(row)],
-                shown.data() + static_cast<int64_t>(i) * runs.keys() + runs.first[static_cast<size_t>(row)]);
-  }
-  observer->see(call, wish, {shown, {}});
+  show_runs(name, score_, runs, weights);
 }
 
 }  // namespace fovea::nn

@@ -6,6 +6,12 @@
 
 namespace fovea::nn {
 
+Activation activation_named(const std::string& name) {
+  if (name == "relu") return Activation::relu;
+  if (name == "gelu") return Activation::gelu;
+  fail("transformer: activation '", name, "', wanted relu or gelu");
+}
+
 Linear::Linear(int64_t in, int64_t out, Rng& rng, bool with_bias) {
   const float bound = in > 0 ? 1 / std::sqrt(static_cast<float>(in)) : 0;
   weight = add_parameter("weight", uniform({out, in}, -bound, bound, rng));

@@ -1,10 +1,15 @@
 // The layers every model is made of; parameter names and defaults follow PyTorch.
 #pragma once
 
+#include <string>
+
 #include "autograd/ops.h"
 #include "nn/module.h"
 
 namespace fovea::nn {
+
+// "relu" or "gelu"; throws Error on anything else.
+Activation activation_named(const std::string& name);
 
 // y = activation(x weight^T + bias). Parameters: weight [out, in], bias [out].
 class Linear : public Module {

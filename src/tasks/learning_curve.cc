@@ -23,8 +23,8 @@ LearningCurve read_curve(std::string_view log) {
     if (line.value("event", Json()) == "step") add(line, "loss", curve.training_loss);
     if (line.value("event", Json()) != "validation") continue;
     add(line, "valid_loss", curve.validation_loss);
-    curve.score_name = line.contains("bleu") ? "BLEU" : "score";
-    add(line, line.contains("bleu") ? "bleu" : "value", curve.score);
+    curve.score_name = line.contains("bleu") ? "BLEU" : line.contains("accuracy") ? "accuracy, %" : "score";
+    add(line, "value", curve.score);
   }
   return curve;
 }

@@ -12,12 +12,12 @@ namespace fovea::tasks {
 
 struct LearningCurve {
   std::vector<ChartPoint> training_loss, validation_loss;
-  std::string score_name;  // "BLEU"; empty without a score
+  std::string score_name;  // "BLEU", "accuracy, %"; empty without a score
   std::vector<ChartPoint> score;
 };
 
-// The curve of a log: the loss of its steps; of its validations valid_loss, and as the score bleu, or else
-// the value that the run went by. Lines that are not understood are left out.
+// The curve of a log: the loss of its steps; of its validations valid_loss, and as the score the value that
+// the run went by. Lines that are not understood are left out.
 LearningCurve read_curve(std::string_view log);
 
 // Writes DIR/curve.svg from DIR/train.jsonl.

@@ -8,10 +8,7 @@
 #include "data/corpus.h"
 #include "infer/bleu.h"
 #include "models/registry.h"
-#include "nn/weights.h"
 #include "tasks/learning_curve.h"
-#include "train/averaging.h"
-#include "train/checkpoint.h"
 
 namespace fovea::tasks {
 namespace {
@@ -22,35 +19,17 @@ data::ParallelText read_pairs(const std::string& source, const std::string& targ
                         : data::read_parallel(source, target, options);
 }
 
-std::shared_ptr<const data::Tokenizer> learn(const TranslateTraining& training,
-                                             std::span<const std::span<const std::string>> texts) {
-  if (training.tokenizer == "words") return data::count_words(texts, {.max_size = training.vocabulary});
-  require(training.tokenizer == "bpe" || training.tokenizer == "unigram", "tokenizer: got ",
-          in_quotes(training.tokenizer), ", wanted bpe, unigram or words");
-  return data::train_sentencepiece(
-      texts, {.type = training.tokenizer, .size = static_cast<int32_t>(training.vocabulary)});
-}
-
-// The tokenizers of an earlier run in this directory, or new ones, stored at once: a resumed run must cut
-// text the same.
-data::Tokenizers obtain_tokenizers(const std::filesystem::path& out, const TranslateTraining& training,
-                                   const data::ParallelText& text, TranslateObserver& observer) {
-  const std::filesystem::path kept = out / "tokenizer";
-  if (std::filesystem::is_directory(kept)) return data::load_tokenizers(kept);
+data::Tokenizers learn(const TranslateTraining& training, const data::ParallelText& text,
+                       TranslateObserver& observer) {
   observer.on_note(message("learning ", training.tokenizer, " tokens from ", text.size(), " pairs"));
   const std::span<const std::string> source(text.source), target(text.target);
-  data::Tokenizers tokenizers;
-  if (training.joint) {
-    const std::span<const std::string> both[] = {source, target};
-    tokenizers.source = tokenizers.target = learn(training, both);
-  } else {
-    tokenizers.source = learn(training, {&source, 1});
-    tokenizers.target = learn(training, {&target, 1});
-  }
-  DirectorySet set(kept);
-  data::save_tokenizers(set.path(), tokenizers);
-  set.commit();
-  return tokenizers;
+  const auto from = [&](std::span<const std::span<const std::string>> texts) {
+    return learn_tokenizer(training.tokenizer, training.vocabulary, texts);
+  };
+  if (!training.joint) return {from({&source, 1}), from({&target, 1})};
+  const std::span<const std::string> both[] = {source, target};
+  const auto joint = from(both);
+  return {joint, joint};
 }
 
 // Loss, perplexity and BLEU of the model as it stands.
@@ -99,45 +78,12 @@ class Validator {
   int64_t turn_ = 0;
 };
 
-// The weights that validation saw: the moving average of a run that keeps one.
-void load_best(const std::filesystem::path& out, const models::TranslationModel& network) {
-  const train::CheckpointStore store(out);
-  const auto set = store.best() ? store.best() : store.last();
-  if (!set) return;
-  const bool averaged = std::filesystem::exists(*set / "ema.safetensors");
-  nn::load_weights(network, *set / (averaged ? "ema.safetensors" : "model.safetensors"));
-}
-
-// Leaves the average of the last checkpoints in the network, or the best single one's weights where those
-// translate the validation set better.
-void choose_weights(const std::filesystem::path& out, int64_t average, const TranslationParts& parts,
-                    Validator* validator, TranslateObserver& observer, TranslateOutcome& outcome) {
-  const std::vector<std::filesystem::path> files = train::RecentWeights(out, average).files();
-  if (files.size() < 2) return load_best(out, *parts.network);
-  const std::filesystem::path mean = out / "checkpoints" / "average.safetensors";
-  train::average_checkpoints(files, mean);
-  nn::load_weights(*parts.network, mean);
-  const auto count = static_cast<int64_t>(files.size());
-  if (!validator) {
-    outcome.averaged = count;
-    return observer.on_note(message("the model is the average of the last ", count, " checkpoints"));
-  }
-  const NoGrad no_grad;
-  const double bleu = validator->run().value;
-  const bool better = bleu >= outcome.best_bleu;
-  observer.on_note(message("average of the last ", count, " checkpoints: BLEU ", bleu,
-                           "; best single checkpoint: ", outcome.best_bleu, "; the model is the ",
-                           better ? "average" : "best single one"));
-  if (!better) return load_best(out, *parts.network);
-  outcome.averaged = count;
-  outcome.best_bleu = bleu;
-}
-
 // The model's whole settings. A word of one language and one of another do not share a vector because they
 // share a number: tables are one for both sides only where the vocabulary is.
 Json config_for(const std::string& model, Json settings, const data::Tokenizers& tokenizers) {
   const auto complete = [&] {
-    return models::translation_config(model, settings, tokenizers.source->size(), tokenizers.target->size());
+    return models::model_config<models::Translators>(
+        model, settings, models::vocabularies(tokenizers.source->size(), tokenizers.target->size()));
   };
   Json config = complete();
   if (tokenizers.joint() || config.value("tie", "") != "all") return config;
@@ -218,10 +164,10 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
 
   TranslationParts parts;
   parts.model = training.model;
-  parts.tokenizers = obtain_tokenizers(files.out, training, text, observer);
+  parts.tokenizers = obtain_tokenizers(files.out, [&] { return learn(training, text, observer); });
   parts.config = config_for(training.model, model_settings, parts.tokenizers);
   Rng rng(options.seed);
-  parts.network = models::make_translation_model(training.model, parts.config, rng);
+  parts.network = models::make_model<models::Translators>(training.model, parts.config, rng);
   const data::ParallelIds ids = data::encode_parallel(text, parts.tokenizers, training.max_length);
   if (ids.dropped > 0)
     observer.on_note(
@@ -265,7 +211,11 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   outcome.step = trainer.step();
   if (validator && trainer.best().best) outcome.best_bleu = *trainer.best().best;
   if (outcome.outcome == train::Outcome::interrupted) return outcome;
-  choose_weights(files.out, options.average, parts, validator.get(), observer, outcome);
+  ValidationScore score{.name = "BLEU", .best = outcome.best_bleu};
+  if (validator) score.value = [&] { return validator->run().value; };
+  const ChosenWeights chosen = choose_weights(files.out, options.average, *parts.network, score, observer);
+  outcome.best_bleu = chosen.score;
+  outcome.averaged = chosen.averaged;
   save_translation(files.out, parts);
   write_curve(files.out);
   write_atomically(files.out / "README.md", model_card(files, outcome, command));

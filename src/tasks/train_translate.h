@@ -9,6 +9,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
+#include "tasks/training_run.h"
 #include "tasks/translator.h"
 #include "train/trainer.h"
 
@@ -66,10 +67,8 @@ struct TranslationSample {
   std::string source, reference, translation;
 };
 
-class TranslateObserver : public train::Observer {
+class TranslateObserver : public RunObserver {
  public:
-  // What is being done before and between steps: "learning 8000 pieces from 58000 lines".
-  virtual void on_note(const std::string& text) { (void)text; }
   virtual void on_sample(const TranslationSample& sample) { (void)sample; }
 };
 

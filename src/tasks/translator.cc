@@ -8,62 +8,32 @@
 #include "io/safetensors.h"
 #include "models/registry.h"
 #include "nn/weights.h"
+#include "tasks/model_folder.h"
 
 namespace fovea::tasks {
 namespace {
 
-struct FolderConfig {
-  std::string task = "translate";
-  std::string model;
-  Json settings = Json::object();
+std::string compute_of(const FolderConfig& config, const std::filesystem::path& folder) {
   std::string compute = "float32";
-};
-
-// A training folder becomes a model folder at the end; its checkpoints are model folders before.
-std::string unfinished_hint(const std::filesystem::path& folder) {
-  for (const char* name : {"best", "last"}) {
-    const std::filesystem::path checkpoint = folder / "checkpoints" / name;
-    if (std::filesystem::exists(checkpoint / "config.json"))
-      return "; its training has not finished: use " + checkpoint.string() + " so far";
-  }
-  return std::filesystem::exists(folder / "checkpoints")
-             ? "; its training has not finished: run `fovea train` again"
-             : "";
-}
-
-FolderConfig read_config(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "config.json";
-  require(std::filesystem::is_directory(folder), "model folder ", in_quotes(folder.string()),
-          " does not exist");
-  require(std::filesystem::exists(path), folder.string(), " is no model folder: it has no config.json",
-          unfinished_hint(folder));
-  const Json json = load_json(path);
-  const std::string where = path.string();
-  require(json.is_object() && json.contains("task") && json.contains("model") && json.contains("settings") &&
-              json["task"].is_string() && json["model"].is_string(),
-          where, ": not a translator's config; wanted task, model and settings");
-  require(json["task"] == "translate", where, ": a model for the task ",
-          in_quotes(json["task"].get<std::string>()), ", wanted \"translate\"");
-  FolderConfig config{"translate", json["model"].get<std::string>(), json["settings"]};
-  if (json.contains("compute")) {
-    value_from_json(json["compute"], config.compute, where + ": compute");
-    require(config.compute == "float32" || config.compute == "int8", where, ": compute is ",
-            in_quotes(config.compute), ", wanted float32 or int8");
-  }
-  return config;
+  if (!config.all.contains("compute")) return compute;
+  const std::string where = (folder / "config.json").string();
+  value_from_json(config.all["compute"], compute, where + ": compute");
+  require(compute == "float32" || compute == "int8", where, ": compute is ", in_quotes(compute),
+          ", wanted float32 or int8");
+  return compute;
 }
 
 }  // namespace
 
 TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute) {
-  const FolderConfig config = read_config(folder);
+  const FolderConfig config = read_folder_config(folder, "translate");
   TranslationParts parts;
-  parts.compute = compute_named(compute.empty() ? config.compute : compute);
+  parts.compute = compute_named(compute.empty() ? compute_of(config, folder) : compute);
   parts.model = config.model;
   parts.config = config.settings;
   parts.tokenizers = data::load_tokenizers(folder);
   Rng rng(0);
-  parts.network = models::make_translation_model(config.model, config.settings, rng);
+  parts.network = models::make_model<models::Translators>(config.model, config.settings, rng);
   const int64_t source = config.settings.value("source_vocabulary", int64_t{0});
   const int64_t target = config.settings.value("target_vocabulary", int64_t{0});
   require(parts.tokenizers.source->size() == source && parts.tokenizers.target->size() == target,

@@ -108,7 +108,7 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
   const auto n = [&](int64_t bound) { return rng.below(bound); };
   const auto align = [&] { return n(3) == 0 ? Align::top_left : Align::bottom_right; };
   const auto part = [&] { return random_pattern(rng, sizes, depth - 1); };
-  switch (n(depth > 0 ? 19 : 13)) {
+  switch (n(depth > 0 ? 20 : 13)) {
     case 0:
       return full();
     case 1:
@@ -160,6 +160,16 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
       std::vector<int64_t> queries(sizes.batch);
       for (int64_t& length : queries) length = n(sizes.queries + 1);
       return query_lengths(queries) & part();
+    }
+    case 18: {
+      // Lengths of the whole mean nothing inside a document.
+      const auto tokens = cut_into(rng, sizes.queries, 1 + n(6));
+      if (sizes.queries != sizes.keys) return part();
+      try {
+        return within(tokens, part());
+      } catch (const Error&) {
+        return within(tokens, window(n(9), n(9)) | global({n(9)}) | random_blocks(1 + n(20), 1, n(9)));
+      }
     }
     default:
       return heads(n(2) ? std::vector{part(), part()} : std::vector{part()});

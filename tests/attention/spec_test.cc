@@ -57,6 +57,7 @@ TEST(Spec, PrintsWhatItParses) {
            "dot / block_window(64,1,1) | random_blocks(64,3,7) / sparsemax",
            "dot / layout(16;110,011,001) & query_lengths(3,2) / sigmoid",
            "dot / documents(3,4,5) & documents(1,2;3,4) / soft",
+           "dot / within(3,4,5; window(1,1) | global(0)) & causal / soft",
            "dot / heads(causal; window(4,0) | strided(8,top_left); full) & causal / soft",
            "dot / predicate(even) / soft(1e-07)",
        }) {
@@ -152,6 +153,9 @@ TEST(Spec, EveryWrongNumberIsOneErrorThatSaysWhatWasGotAndWanted) {
                 documents({1, 2}, {3});
               }),
               HasSubstr("got 2 for the queries and 1 for the keys"));
+  EXPECT_THAT(error_from([] { within({}, full()); }), HasSubstr("within: got none"));
+  EXPECT_THAT(error_from([] { within({3}, causal() & documents({3})); }),
+              HasSubstr("wanted one pattern of positions"));
   EXPECT_THAT(error_from([] { scaled_dot(-1); }), HasSubstr("got -1, wanted a number above 0"));
   EXPECT_THAT(error_from([] { soft({.dropout = 1}); }), HasSubstr("got 1, wanted 0 or more and less than 1"));
   EXPECT_THAT(error_from([] { top_k(0); }), HasSubstr("got 0 keys"));

@@ -270,7 +270,8 @@ def loss_of(model):
     return F.cross_entropy(logits, wanted, label_smoothing=0.1)
 
 
-def store(tensors, name, model):
+def store(tensors, name, model, loss_of):
+    """The model's weights, its first gradients, and its losses over ten steps."""
     for key, value in model.w.items():
         tensors[f"{name}/weight/{key}"] = value.detach().clone()
     losses = []
@@ -293,7 +294,7 @@ def main():
 
     def add(model, settings, made):
         name = str(len(cases))
-        store(tensors, name, made)
+        store(tensors, name, made, loss_of)
         cases.append({"model": model, "settings": settings})
 
     sizes = {"embedding": EMBEDDING, "width": WIDTH, "dropout": 0.0}

@@ -22,8 +22,9 @@ std::unique_ptr<models::TranslationModel> make(const ModelChoice& choice) {
   settings["width"] = 14;
   if (choice.settings.value("tie", "none") != "none") settings["width"] = 13;
   Rng rng(4);
-  auto model = models::make_translation_model(
-      choice.model, models::translation_config(choice.model, settings, 30, 30), rng);
+  auto model = models::make_model<models::Translators>(
+      choice.model,
+      models::model_config<models::Translators>(choice.model, settings, models::vocabularies(30, 30)), rng);
   // Fresh weights say little: larger ones tell ways of computing apart.
   for (const auto& [name, parameter] : model->parameters()) {
     const Tensor larger = parameter.value().clone();

@@ -36,8 +36,8 @@ TEST(TranslationModels, EqualPyTorchsLossGradientsAndTenSteps) {
     const Json& settings = list["cases"][i]["settings"];
     SCOPED_TRACE(model + settings.dump());
     Rng rng(1);
-    const auto network =
-        make_translation_model(model, translation_config(model, settings, vocabulary, vocabulary), rng);
+    const auto network = make_model<Translators>(
+        model, model_config<Translators>(model, settings, vocabularies(vocabulary, vocabulary)), rng);
     nn::load_parameters(*network, [&](std::string_view name) {
       return file->tensor(prefix + "weight/" + std::string(name));
     });

@@ -22,7 +22,8 @@ std::unique_ptr<TranslationModel> make(const ModelChoice& choice, Rng& rng, floa
   settings["embedding"] = 12;
   if (!settings.contains("width")) settings["width"] = 12;
   settings["dropout"] = dropout;
-  return make_translation_model(choice.model, translation_config(choice.model, settings, 20, 20), rng);
+  return make_model<Translators>(
+      choice.model, model_config<Translators>(choice.model, settings, vocabularies(20, 20)), rng);
 }
 
 TEST(RnnTranslators, ABatchIsTheMeanOfItsSentences) {
@@ -129,8 +130,8 @@ double learn(const ModelChoice& choice, int steps) {
   settings["embedding"] = 24;
   settings["width"] = 32;
   settings["dropout"] = 0;
-  const auto model =
-      make_translation_model(choice.model, translation_config(choice.model, settings, 20, 20), rng);
+  const auto model = make_model<Translators>(
+      choice.model, model_config<Translators>(choice.model, settings, vocabularies(20, 20)), rng);
   train::Optimizer optimizer(model->parameters(), train::Adam{.learning_rate = 5e-3});
   nn::Context context{.training = true, .rng = Rng(5)};
   for (int step = 0; step < steps; ++step) {

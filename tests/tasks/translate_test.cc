@@ -164,7 +164,7 @@ TEST_F(TranslateTest, BrokenFoldersAreRefusedWithOneLine) {
   EXPECT_THAT(message_of(), testing::HasSubstr("model.safetensors"));
   write_atomically(files_.out / "model.safetensors", weights);
   write_atomically(files_.out / "config.json", "{\"architectures\": [\"BertModel\"]}");
-  EXPECT_THAT(message_of(), testing::HasSubstr("not a translator's config"));
+  EXPECT_THAT(message_of(), testing::HasSubstr("not a config of Fovea's"));
   fs::remove(files_.out / "config.json");
   EXPECT_THAT(message_of(), testing::HasSubstr("has no config.json"));
   EXPECT_THROW(load_translation(folder_ / "nowhere"), Error);

@@ -24,10 +24,11 @@ inline TranslationParts untrained_translator(
   else
     parts.tokenizers.source = data::train_sentencepiece(texts, {.type = tokenizer, .size = 300});
   parts.tokenizers.target = parts.tokenizers.source;
-  parts.config = models::translation_config(model, settings, parts.tokenizers.source->size(),
-                                            parts.tokenizers.target->size());
+  parts.config = models::model_config<models::Translators>(
+      model, settings,
+      models::vocabularies(parts.tokenizers.source->size(), parts.tokenizers.target->size()));
   Rng rng(7);
-  parts.network = models::make_translation_model(model, parts.config, rng);
+  parts.network = models::make_model<models::Translators>(model, parts.config, rng);
   return parts;
 }
 

@@ -1,0 +1,121 @@
+// fovea classify: lines in, labels out, in the same order.
+#include <cstdio>
+#include <iostream>
+
+#include "cli/answer_lines.h"
+#include "cli/flags.h"
+#include "cli/verbs.h"
+#include "infer/class_scores.h"
+#include "tasks/explain_classifier.h"
+
+namespace fovea::cli {
+namespace {
+
+constexpr size_t kLinesAtOnce = 2048;
+constexpr size_t kMostBytes = size_t{1} << 20;
+
+constexpr const char* kFooter =
+    "One line out for one line in, as soon as it is there. --scores puts the label's probability and a tab "
+    "before it. --json\n"
+    "makes each line an object of label and probabilities; --weights adds the words the model looked at and "
+    "what they weigh.\n\n"
+    "--test FILE reads labelled texts as `fovea train classify` does and prints accuracy, precision, recall "
+    "and F1 instead.\n"
+    "  echo \"a film of rare beauty\" | fovea classify model --scores";
+
+struct Line {
+  std::string folder, test, label_column, text_column;
+  bool scores = false, json = false, weights = false;
+};
+
+std::string fixed(double value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+Json answer_json(const tasks::ClassifierParts& parts, const tasks::Prediction& found) {
+  Json json{{"label", parts.labels[static_cast<size_t>(found.label)]}, {"probabilities", Json::object()}};
+  for (size_t i = 0; i < parts.labels.size(); ++i)
+    json["probabilities"][parts.labels[i]] = value_to_json(found.probabilities[i]);
+  return json;
+}
+
+Json weights_json(const tasks::ClassifierParts& parts, const std::string& text) {
+  Json words = Json::array();
+  if (data::encode_text(text, *parts.tokenizer, parts.encoding).size() <= 1) return words;
+  for (const WeighedSentence& sentence : tasks::explain_classifier(parts, text).words.sentences)
+    for (const WeighedWord& word : sentence.words)
+      words.push_back({word.text, value_to_json(sentence.weight * word.weight)});
+  return words;
+}
+
+void print_test(const Line& line, const tasks::ClassifierParts& parts) {
+  const data::LabelledText text =
+      data::read_labelled(line.test, {.label_column = line.label_column, .text_column = line.text_column});
+  const std::vector<int32_t> wanted = data::label_places(text.labels, parts.labels, line.test);
+  std::vector<int32_t> told;
+  for (const tasks::Prediction& found : tasks::classify(parts, text.texts)) told.push_back(found.label);
+  const infer::ClassScores scores =
+      infer::score_classes(told, wanted, static_cast<int64_t>(parts.labels.size()));
+  if (line.json) {
+    Json json{{"texts", text.size()},
+              {"accuracy", scores.accuracy},
+              {"macro_f1", scores.macro_f1},
+              {"classes", Json::object()},
+              {"confusion", scores.confusion}};
+    for (size_t i = 0; i < parts.labels.size(); ++i) {
+      const infer::ClassScore& one = scores.classes[i];
+      json["classes"][parts.labels[i]] = {
+          {"count", one.count}, {"precision", one.precision}, {"recall", one.recall}, {"f1", one.f1}};
+    }
+    std::cout << json.dump() << '\n';
+    return;
+  }
+  std::cout << "accuracy " << fixed(100 * scores.accuracy, 2) << " %, macro F1 "
+            << fixed(100 * scores.macro_f1, 2) << " %, " << text.size() << " texts\n";
+  for (size_t i = 0; i < parts.labels.size(); ++i) {
+    const infer::ClassScore& one = scores.classes[i];
+    std::cout << parts.labels[i] << ": precision " << fixed(100 * one.precision, 1) << ", recall "
+              << fixed(100 * one.recall, 1) << ", F1 " << fixed(100 * one.f1, 1) << ", " << one.count
+              << " texts\n";
+  }
+}
+
+void run(const Line& line) {
+  const tasks::ClassifierParts parts = tasks::load_classifier(line.folder);
+  if (!line.test.empty()) return print_test(line, parts);
+  answer_lines(kLinesAtOnce, kMostBytes, [&](const std::vector<std::string>& lines, int64_t) {
+    const std::vector<tasks::Prediction> found = tasks::classify(parts, lines);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const auto label = static_cast<size_t>(found[i].label);
+      if (line.json || line.weights) {
+        Json json = answer_json(parts, found[i]);
+        if (line.weights) json["words"] = weights_json(parts, lines[i]);
+        std::cout << json.dump() << '\n';
+        continue;
+      }
+      if (line.scores) std::cout << fixed(found[i].probabilities[label], 4) << '\t';
+      std::cout << parts.labels[label] << '\n';
+    }
+  });
+}
+
+}  // namespace
+
+void add_classify(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("classify", "label the lines of standard input with a trained model");
+  const auto line = std::make_shared<Line>();
+  verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
+  verb->add_flag("--scores", line->scores, "print each label's probability before it");
+  verb->add_flag("--json", line->json, "print JSON with all probabilities");
+  verb->add_flag("--weights", line->weights, "print JSON with the words and what they weigh");
+  verb->add_option("--test", line->test, "labelled texts to be scored on")->type_name("FILE");
+  verb->add_option("--label-column", line->label_column, "of --test: name or number (from 1)");
+  verb->add_option("--text-column", line->text_column, "of --test: name or number (from 1)");
+  add_threads(*verb);
+  verb->footer(kFooter);
+  verb->callback([line] { run(*line); });
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,82 @@
+// Texts with labels: from files to token ids and batches of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/batches.h"
+#include "data/corpus.h"
+#include "data/tokenizer.h"
+
+namespace fovea::data {
+
+struct LabelledOptions {
+  bool skip_bad = false;  // drop and count what cannot be used, instead of stopping at the first
+  size_t max_text_bytes = size_t{1} << 20;
+  // By name (of the first line) or number (from 1). Empty: columns whose names say it (label, class,
+  // sentiment...; text, sentence, review...); in a file that begins without such names the first column is
+  // the label and the last the text.
+  std::string label_column = {}, text_column = {};
+};
+
+struct LabelledText {
+  std::vector<std::string> texts, labels;  // as many of each
+  Skipped skipped;
+  int64_t size() const { return static_cast<int64_t>(texts.size()); }
+};
+
+// A .csv file (quoted as RFC 4180 has it), a file with tabs, or lines that begin with their label, fastText's
+// __label__ or not; plain or gzip. Throws Error naming file and line for what is not UTF-8, empty, too long
+// or has other columns than the first line, unless skip_bad; and for a file without a usable text.
+LabelledText read_labelled(const std::string& path, const LabelledOptions& options = {});
+
+// The different labels, in order: of numbers if all are whole ones, of letters otherwise. Throws Error when
+// there are fewer than two, or so many that they cannot be labels.
+std::vector<std::string> label_set(const LabelledText& text, const std::string& path);
+// For each label its place in the set. Throws Error naming a label that the set lacks.
+std::vector<int32_t> label_places(std::span<const std::string> labels, std::span<const std::string> set,
+                                  const std::string& path);
+
+// The sentences of a text: cut after . ! ? … with closing quotes and brackets where white space follows, and
+// after 。！？ anywhere. Views without white space at their ends; none is empty.
+std::vector<std::string_view> split_sentences(std::string_view text);
+
+// How a text's tokens are laid out for a model.
+enum class TextForm {
+  plain,      // tokens </s>
+  marked,     // <s> tokens </s>
+  sentences,  // each sentence's tokens </s>
+};
+
+struct TextEncoding {
+  TextForm form = TextForm::plain;
+  int64_t max_tokens = 0;  // longer texts are cut, <s> and </s> included; 0: never
+  bool lowercase = false;
+};
+
+// Never empty: a text without tokens is </s> alone (<s> </s> when marked).
+std::vector<int32_t> encode_text(std::string_view text, const Tokenizer& tokenizer,
+                                 const TextEncoding& encoding);
+// On all threads.
+PackedSentences encode_texts(std::span<const std::string> texts, const Tokenizer& tokenizer,
+                             const TextEncoding& encoding);
+
+// Of texts in the form `sentences`.
+struct SentenceLengths {
+  std::vector<int64_t> tokens;     // of each sentence of each text, </s> included
+  std::vector<int64_t> sentences;  // of each text
+};
+SentenceLengths sentence_lengths(std::span<const int32_t> ids, std::span<const int64_t> texts);
+
+// Packed tokens of n texts.
+struct TextBatch {
+  std::vector<int32_t> tokens;   // [sum of lengths]
+  std::vector<int32_t> lengths;  // [n]
+  std::vector<int64_t> places;   // [n], in the corpus
+};
+TextBatch make_text_batch(const PackedSentences& texts, std::span<const int64_t> places);
+
+}  // namespace fovea::data

@@ -1,0 +1,26 @@
+// How well classes were told: accuracy, precision, recall and F1, as scikit-learn defines them; a class that
+// never occurs counts 0.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fovea::infer {
+
+struct ClassScore {
+  int64_t count = 0;                         // texts of the class
+  double precision = 0, recall = 0, f1 = 0;  // 0 where nothing can be said
+};
+
+struct ClassScores {
+  double accuracy = 0;
+  double macro_f1 = 0;  // mean over classes
+  std::vector<ClassScore> classes;
+  std::vector<int64_t> confusion;  // [classes, classes]: texts of the row's class told as the column's
+};
+
+// Both: one class in [0, classes) a text, as many of each and at least one.
+ClassScores score_classes(std::span<const int32_t> told, std::span<const int32_t> wanted, int64_t classes);
+
+}  // namespace fovea::infer

@@ -1,0 +1,29 @@
+// What every text classifier is: a network that scores the classes of a text.
+#pragma once
+
+#include "data/labelled_text.h"
+#include "models/sentences.h"
+#include "nn/module.h"
+
+namespace fovea::models {
+
+class ClassificationModel : public nn::Module {
+ public:
+  // How a text's tokens must be laid out.
+  virtual data::TextForm form() const = 0;
+  // -> [texts, classes]. An AttentionObserver sees on the way what the model looked at: calls named "words"
+  // (a row for each text, or for each sentence of a model that has them), "sentences" (a row for each text)
+  // and "encoder...self".
+  virtual Var logits(const Sentences& texts, nn::Context& context) const = 0;
+};
+
+// The settings that every classifier has.
+struct ClassSettings {
+  const char* model;
+  int64_t vocabulary, classes;
+  float dropout;
+};
+// Throws Error on a vocabulary or a number of classes that is too small, or a dropout out of range.
+void check_classes(const ClassSettings& settings);
+
+}  // namespace fovea::models

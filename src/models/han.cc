@@ -1,0 +1,42 @@
+#include "models/han.h"
+
+#include "autograd/ops.h"
+#include "nn/init.h"
+
+namespace fovea::models {
+namespace {
+
+const HanConfig& checked(const HanConfig& c) {
+  check_classes({"han", c.vocabulary, c.classes, c.dropout});
+  require(c.embedding > 0 && c.width > 0, "han: embedding and width must be above 0");
+  return c;
+}
+
+}  // namespace
+
+Han::Han(const HanConfig& config, Rng& rng)
+    : config_(checked(config)),
+      embedding_(add_parameter("embedding", nn::normal({config.vocabulary, config.embedding}, 0, 0.1f, rng))),
+      words_({.input = config.embedding, .hidden = config.width, .bidirectional = true}, rng),
+      sentences_({.input = 2 * config.width, .hidden = config.width, .bidirectional = true}, rng),
+      word_attention_({.width = 2 * config.width, .hidden = config.attention_width}, rng),
+      sentence_attention_({.width = 2 * config.width, .hidden = config.attention_width}, rng),
+      output_(2 * config.width, config.classes, rng) {
+  add_child("words", words_);
+  add_child("word_attention", word_attention_);
+  add_child("sentences", sentences_);
+  add_child("sentence_attention", sentence_attention_);
+  add_child("output", output_);
+}
+
+Var Han::logits(const Sentences& texts, nn::Context& context) const {
+  const data::SentenceLengths lengths = data::sentence_lengths(texts.ids, texts.lengths);
+  const Var x = dropped(embedding(embedding_, texts.ids), config_.dropout, context);
+  const Var read = words_(x, lengths.tokens, context).out;
+  const Var sentences = word_attention_(read, lengths.tokens, "words");
+  const Var passed = sentences_(dropped(sentences, config_.dropout, context), lengths.sentences, context).out;
+  const Var whole = sentence_attention_(passed, lengths.sentences, "sentences");
+  return output_(dropped(whole, config_.dropout, context));
+}
+
+}  // namespace fovea::models

@@ -1,0 +1,51 @@
+// Hierarchical attention (Yang et al. 2016): words make sentences, sentences make a text, and at either level
+// a learned query says what counts.
+#pragma once
+
+#include <tuple>
+
+#include "base/fields.h"
+#include "models/classification.h"
+#include "nn/attention_pooling.h"
+#include "nn/layers.h"
+#include "nn/recurrent.h"
+
+namespace fovea::models {
+
+struct HanConfig {
+  int64_t vocabulary = 0, classes = 0;
+  int64_t embedding = 128;
+  int64_t width = 64;
+  int64_t attention_width = 0;
+  float dropout = 0.5f;
+
+  static constexpr auto fields() {
+    using T = HanConfig;
+    return std::tuple{
+        Field{"vocabulary", &T::vocabulary, "tokens"},
+        Field{"classes", &T::classes, "labels"},
+        Field{"embedding", &T::embedding, "features of a token"},
+        Field{"width", &T::width, "of the states of each direction, of words and of sentences"},
+        Field{"attention_width", &T::attention_width, "inside the additive score; 0: as the states"},
+        Field{"dropout", &T::dropout, "of embeddings, of sentences and before the output layer"}};
+  }
+};
+
+// Parameters: embedding; words..., sentences... (nn::GRU, both ways); word_attention...,
+// sentence_attention... (nn::AttentionPooling); output...
+class Han : public ClassificationModel {
+ public:
+  // Throws Error on a config that makes no sense.
+  Han(const HanConfig& config, Rng& rng);
+  data::TextForm form() const override { return data::TextForm::sentences; }
+  Var logits(const Sentences& texts, nn::Context& context) const override;
+
+ private:
+  HanConfig config_;
+  Var embedding_;
+  nn::GRU words_, sentences_;
+  nn::AttentionPooling word_attention_, sentence_attention_;
+  nn::Linear output_;
+};
+
+}  // namespace fovea::models

@@ -1,0 +1,60 @@
+// A text read by LSTMs and summed up by one learned query (Zhou et al. 2016; Lin et al. 2017 with one head).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "base/fields.h"
+#include "models/classification.h"
+#include "nn/attention_pooling.h"
+#include "nn/layers.h"
+#include "nn/recurrent.h"
+
+namespace fovea::models {
+
+struct LstmClassifierConfig {
+  int64_t vocabulary = 0, classes = 0;
+  int64_t embedding = 128;
+  int64_t width = 128;
+  int64_t layers = 1;
+  bool bidirectional = true;
+  std::string pooling = "attention";
+  std::string score = "additive";
+  int64_t attention_width = 0;
+  float dropout = 0.5f;
+
+  static constexpr auto fields() {
+    using T = LstmClassifierConfig;
+    return std::tuple{
+        Field{"vocabulary", &T::vocabulary, "tokens"},
+        Field{"classes", &T::classes, "labels"},
+        Field{"embedding", &T::embedding, "features of a token"},
+        Field{"width", &T::width, "of the states of each direction"},
+        Field{"layers", &T::layers, "stacked recurrent layers"},
+        Field{"bidirectional", &T::bidirectional, "the text is read both ways"},
+        Field{"pooling", &T::pooling, "how states become one: attention, mean or last"},
+        Field{"score", &T::score,
+              "how the learned query meets a state: additive, dot, scaled_dot, cosine(0.1)"},
+        Field{"attention_width", &T::attention_width, "inside an additive score; 0: as the states"},
+        Field{"dropout", &T::dropout, "of embeddings, between layers and before the output layer"}};
+  }
+};
+
+// Parameters: embedding, encoder... (nn::LSTM), attention... (nn::AttentionPooling), output...
+class LstmClassifier : public ClassificationModel {
+ public:
+  // Throws Error on a config that makes no sense.
+  LstmClassifier(const LstmClassifierConfig& config, Rng& rng);
+  data::TextForm form() const override { return data::TextForm::plain; }
+  Var logits(const Sentences& texts, nn::Context& context) const override;
+
+ private:
+  LstmClassifierConfig config_;
+  Var embedding_;
+  nn::LSTM encoder_;
+  std::unique_ptr<nn::AttentionPooling> attention_;  // null: pooling without
+  nn::Linear output_;
+};
+
+}  // namespace fovea::models

@@ -1,0 +1,69 @@
+// A Transformer's encoder over a text of any length, with any attention of the algebra: full, or one whose
+// cost grows linearly, such as Longformer's and BigBird's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "base/fields.h"
+#include "models/classification.h"
+#include "nn/attention_pooling.h"
+#include "nn/transformer.h"
+
+namespace fovea::models {
+
+struct TransformerClassifierConfig {
+  int64_t vocabulary = 0, classes = 0;
+  int64_t width = 128, heads = 4, hidden = 512, layers = 2;
+  float dropout = 0.1f;
+  float attention_dropout = 0;
+  bool norm_first = true;
+  std::string positions = "sinusoid";
+  int64_t max_positions = 4096;
+  std::string activation = "gelu";
+  std::string self_attention = "scaled_dot / full / soft";
+  std::string pooling = "attention";
+  std::string score = "additive";
+
+  static constexpr auto fields() {
+    using T = TransformerClassifierConfig;
+    return std::tuple{
+        Field{"vocabulary", &T::vocabulary, "tokens"},
+        Field{"classes", &T::classes, "labels"},
+        Field{"width", &T::width, "features of a token between layers"},
+        Field{"heads", &T::heads, "attention heads of a layer"},
+        Field{"hidden", &T::hidden, "features inside the feed-forward net"},
+        Field{"layers", &T::layers, "encoder layers"},
+        Field{"dropout", &T::dropout, "of sub-layers, embeddings and before the output layer"},
+        Field{"attention_dropout", &T::attention_dropout, "of attention weights"},
+        Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
+        Field{"positions", &T::positions,
+              "sinusoid, learned or none (for scores with positions of their own)"},
+        Field{"max_positions", &T::max_positions, "longest text of learned positions"},
+        Field{"activation", &T::activation, "relu or gelu"},
+        Field{"self_attention", &T::self_attention,
+              "attention spec; positions count from a text's first token, which is <s>"},
+        Field{"pooling", &T::pooling, "how states become one: attention, mean or first (the state of <s>)"},
+        Field{"score", &T::score, "of pooling by attention: additive, dot, scaled_dot, cosine(0.1)"}};
+  }
+};
+
+// Parameters: embedding; positions where learned; encoder...; attention... (nn::AttentionPooling); output...
+class TransformerClassifier : public ClassificationModel {
+ public:
+  // Throws Error on a config that makes no sense.
+  TransformerClassifier(const TransformerClassifierConfig& config, Rng& rng);
+  data::TextForm form() const override { return data::TextForm::marked; }
+  Var logits(const Sentences& texts, nn::Context& context) const override;
+
+ private:
+  TransformerClassifierConfig config_;
+  AttentionSpec spec_;
+  Var embedding_, positions_;
+  nn::TransformerEncoder encoder_;
+  std::unique_ptr<nn::AttentionPooling> attention_;  // null: pooling without
+  nn::Linear output_;
+};
+
+}  // namespace fovea::models

@@ -1,0 +1,96 @@
+#include "tasks/classifier.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/file.h"
+#include "io/safetensors.h"
+#include "models/registry.h"
+#include "nn/weights.h"
+#include "tasks/model_folder.h"
+
+namespace fovea::tasks {
+
+ClassifierParts load_classifier(const std::filesystem::path& folder) {
+  const FolderConfig config = read_folder_config(folder, "classify");
+  const std::string where = (folder / "config.json").string();
+  ClassifierParts parts;
+  parts.model = config.model;
+  parts.config = config.settings;
+  require(config.all.contains("labels"), where, ": a classifier without labels");
+  value_from_json(config.all["labels"], parts.labels, where + ": labels");
+  if (config.all.contains("lowercase"))
+    value_from_json(config.all["lowercase"], parts.encoding.lowercase, where + ": lowercase");
+  if (config.all.contains("max_length"))
+    value_from_json(config.all["max_length"], parts.encoding.max_tokens, where + ": max_length");
+  parts.tokenizer = data::load_tokenizers(folder).source;
+  Rng rng(0);
+  parts.network = models::make_model<models::Classifiers>(config.model, config.settings, rng);
+  parts.encoding.form = parts.network->form();
+  const int64_t vocabulary = config.settings.value("vocabulary", int64_t{0});
+  const int64_t classes = config.settings.value("classes", int64_t{0});
+  require(parts.tokenizer->size() == vocabulary, folder.string(), ": the tokenizer has ",
+          parts.tokenizer->size(), " tokens, but config.json says ", vocabulary);
+  require(static_cast<int64_t>(parts.labels.size()) == classes, where, ": ", parts.labels.size(),
+          " labels for ", classes, " classes");
+  nn::load_weights(*parts.network, folder / "model.safetensors");
+  return parts;
+}
+
+void save_classifier_config(const std::filesystem::path& folder, const ClassifierParts& parts) {
+  data::save_tokenizers(folder, {parts.tokenizer, parts.tokenizer});
+  save_json(folder / "config.json", Json{{"task", "classify"},
+                                         {"model", parts.model},
+                                         {"settings", parts.config},
+                                         {"labels", parts.labels},
+                                         {"lowercase", parts.encoding.lowercase},
+                                         {"max_length", parts.encoding.max_tokens}});
+}
+
+void save_classifier(const std::filesystem::path& folder, const ClassifierParts& parts) {
+  make_directories(folder);
+  save_safetensors(folder / "model.safetensors", nn::weights_of(*parts.network), {{"format", "fovea"}});
+  save_classifier_config(folder, parts);
+}
+
+Predictions classify_ids(const models::ClassificationModel& network, const data::PackedSentences& texts,
+                         std::span<const int32_t> wanted, int64_t batch_tokens) {
+  Predictions predictions;
+  predictions.each.resize(static_cast<size_t>(texts.size()));
+  if (texts.size() == 0) return predictions;
+  std::vector<data::BatchOrder::Size> sizes;
+  for (int64_t i = 0; i < texts.size(); ++i) sizes.push_back({texts.length(i), 0});
+  data::BatchOrder order(std::move(sizes), 0, {.max_tokens = batch_tokens, .shuffle = false});
+  const NoGrad no_grad;
+  nn::Context context;
+  for (int64_t batch = 0; batch < order.batches_per_epoch(); ++batch) {
+    const data::TextBatch packed = data::make_text_batch(texts, order.next());
+    const Tensor logits = network.logits({packed.tokens, packed.lengths}, context).value().contiguous();
+    const int64_t classes = logits.size(1);
+    for (size_t i = 0; i < packed.places.size(); ++i) {
+      const auto place = static_cast<size_t>(packed.places[i]);
+      const std::span row(logits.data() + static_cast<int64_t>(i) * classes, static_cast<size_t>(classes));
+      const auto best = std::max_element(row.begin(), row.end());
+      require(std::isfinite(*best), "the model's weights are damaged: a class scored ", *best);
+      double sum = 0;
+      for (const float logit : row) sum += std::exp(static_cast<double>(logit) - *best);
+      Prediction& one = predictions.each[place];
+      one.label = static_cast<int32_t>(best - row.begin());
+      for (const float logit : row)
+        one.probabilities.push_back(static_cast<float>(std::exp(static_cast<double>(logit) - *best) / sum));
+      if (!wanted.empty())
+        predictions.loss += std::log(sum) + *best - row[static_cast<size_t>(wanted[place])];
+    }
+  }
+  predictions.loss /= static_cast<double>(texts.size());
+  return predictions;
+}
+
+std::vector<Prediction> classify(const ClassifierParts& parts, std::span<const std::string> texts,
+                                 int64_t batch_tokens) {
+  return classify_ids(*parts.network, data::encode_texts(texts, *parts.tokenizer, parts.encoding), {},
+                      batch_tokens)
+      .each;
+}
+
+}  // namespace fovea::tasks

@@ -1,0 +1,54 @@
+// A text classifier: a model folder opened, from lines of text to labels.
+//
+// The folder holds config.json (with the labels), model.safetensors and the tokenizer, and nothing else is
+// needed.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/labelled_text.h"
+#include "data/tokenizer.h"
+#include "io/json.h"
+#include "models/classification.h"
+
+namespace fovea::tasks {
+
+// A model with its tokenizer and labels.
+struct ClassifierParts {
+  std::string model;  // its name in the registry
+  Json config;
+  std::vector<std::string> labels;
+  std::shared_ptr<const data::Tokenizer> tokenizer;
+  data::TextEncoding encoding;
+  std::unique_ptr<models::ClassificationModel> network;
+};
+
+// Throws Error naming the file when something is missing, damaged or does not fit.
+ClassifierParts load_classifier(const std::filesystem::path& folder);
+// Writes config.json, model.safetensors and the tokenizer, each atomically.
+void save_classifier(const std::filesystem::path& folder, const ClassifierParts& parts);
+// All but the weights.
+void save_classifier_config(const std::filesystem::path& folder, const ClassifierParts& parts);
+
+struct Prediction {
+  int32_t label = 0;                 // its place among the labels
+  std::vector<float> probabilities;  // of every label
+};
+
+// A prediction for each text, in order; texts of similar length are looked at together, `batch_tokens` at a
+// time.
+std::vector<Prediction> classify(const ClassifierParts& parts, std::span<const std::string> texts,
+                                 int64_t batch_tokens = 8192);
+// The same of tokens, with the mean negative log-likelihood of `wanted` labels where those are given.
+struct Predictions {
+  std::vector<Prediction> each;
+  double loss = 0;
+};
+Predictions classify_ids(const models::ClassificationModel& network, const data::PackedSentences& texts,
+                         std::span<const int32_t> wanted, int64_t batch_tokens);
+
+}  // namespace fovea::tasks

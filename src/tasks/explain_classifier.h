@@ -1,0 +1,39 @@
+// Showing what a classifier looks at: from a model folder and a text to shaded words, pictures and a page.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "explain/attention_record.h"
+#include "explain/text_map.h"
+#include "tasks/classifier.h"
+#include "tasks/explain.h"
+
+namespace fovea::tasks {
+
+struct ClassifierExplanation {
+  std::string text;
+  Prediction prediction;
+  std::vector<std::string> labels;
+  // What each word weighs in the model's sum of the text; of a model that has sentences, within its sentence.
+  // Where a Transformer reads its first token alone, what reaches that token through all layers (rollout).
+  TextMap words;
+  // Every layer and head of a Transformer, over the text as source; without layers for other models.
+  AttentionRecord record;
+};
+
+// A Transformer's heads are only kept for texts of at most this many tokens.
+inline constexpr int64_t kMostExplainedTokens = 1024;
+
+// Throws Error for an empty text, and where a model shows no attention (an LSTM that keeps its last state).
+ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std::string& text);
+
+// The file's bytes, by its ending: .png, .svg, .pdf (the shaded text), .html (the same with probabilities),
+// .json (everything), .txt (a word and its weight a line).
+// With options.kind "encoder", .png, .svg, .pdf and .html show the heads of a Transformer instead.
+std::string explain_classifier_file(const ClassifierExplanation& explanation, const ExplainOptions& options,
+                                    const std::filesystem::path& path);
+// Label, probability and shaded words, for a terminal.
+std::string explain_classifier_text(const ClassifierExplanation& explanation);
+
+}  // namespace fovea::tasks

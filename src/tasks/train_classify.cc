@@ -1,0 +1,201 @@
+#include "tasks/train_classify.h"
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+
+#include "autograd/ops.h"
+#include "data/text.h"
+#include "infer/class_scores.h"
+#include "io/file.h"
+#include "models/registry.h"
+#include "tasks/learning_curve.h"
+
+namespace fovea::tasks {
+namespace {
+
+// Texts as the network takes them, with the places of their labels.
+struct Examples {
+  data::PackedSentences texts;
+  std::vector<int32_t> labels;
+};
+
+Examples encode(const data::LabelledText& text, const ClassifierParts& parts, const std::string& path) {
+  return {data::encode_texts(text.texts, *parts.tokenizer, parts.encoding),
+          data::label_places(text.labels, parts.labels, path)};
+}
+
+data::Tokenizers learn(const ClassifyTraining& training, const data::LabelledText& text,
+                       RunObserver& observer) {
+  observer.on_note(message("learning ", training.tokenizer, " tokens from ", text.size(), " texts"));
+  std::vector<std::string> lower;
+  if (training.lowercase)
+    for (const std::string& one : text.texts) lower.push_back(data::lowercase(one));
+  const std::span<const std::string> texts(training.lowercase ? lower : text.texts);
+  const auto tokenizer = learn_tokenizer(training.tokenizer, training.vocabulary, {&texts, 1});
+  return {tokenizer, tokenizer};
+}
+
+// Batches of examples, shuffled anew every epoch.
+class ExampleStream {
+ public:
+  ExampleStream(const Examples& examples, int64_t batch_tokens, uint64_t seed)
+      : examples_(examples),
+        order_(sizes(examples), fingerprint(examples), {.max_tokens = batch_tokens, .seed = seed}) {}
+
+  data::TextBatch next() { return data::make_text_batch(examples_.texts, order_.next()); }
+  data::BatchOrder& order() { return order_; }
+
+ private:
+  static std::vector<data::BatchOrder::Size> sizes(const Examples& examples) {
+    std::vector<data::BatchOrder::Size> all;
+    for (int64_t i = 0; i < examples.texts.size(); ++i) all.push_back({examples.texts.length(i), 0});
+    return all;
+  }
+  static uint64_t fingerprint(const Examples& examples) {
+    data::CorpusFingerprint print;
+    print.add(examples.texts);
+    for (const int32_t label : examples.labels) print.add(static_cast<uint64_t>(label));
+    return print.value();
+  }
+
+  const Examples& examples_;
+  data::BatchOrder order_;
+};
+
+train::Validation validate(const ClassifierParts& parts, const Examples& examples, int64_t batch_tokens) {
+  const Predictions found = classify_ids(*parts.network, examples.texts, examples.labels, batch_tokens);
+  std::vector<int32_t> told;
+  for (const Prediction& one : found.each) told.push_back(one.label);
+  const infer::ClassScores scores =
+      infer::score_classes(told, examples.labels, static_cast<int64_t>(parts.labels.size()));
+  return {
+      100 * scores.accuracy,
+      {{"valid_loss", found.loss}, {"accuracy", 100 * scores.accuracy}, {"macro_f1", 100 * scores.macro_f1}}};
+}
+
+std::string model_card(const ClassifyFiles& files, const ClassifierParts& parts,
+                       const ClassifyOutcome& outcome, const std::string& command) {
+  std::ostringstream card;
+  card << "# A text classifier made with Fovea\n\n"
+       << "Tells " << parts.labels.size() << " classes:";
+  constexpr size_t kShown = 20;
+  for (size_t i = 0; i < std::min(kShown, parts.labels.size()); ++i)
+    card << (i > 0 ? ", " : " ") << '`' << parts.labels[i] << '`';
+  card << (parts.labels.size() > kShown ? ", ...\n" : ".\n") << "Trained on `" << files.train << "`, "
+       << outcome.step << " steps, " << outcome.parameters << " parameters.\n";
+  if (outcome.best_accuracy >= 0)
+    card << "Accuracy on `" << files.valid << "`: " << outcome.best_accuracy << " %.\n";
+  if (outcome.averaged > 0)
+    card << "The weights are the average of the last " << outcome.averaged << " checkpoints.\n";
+  card << "\n    " << command << "\n\nUse it:\n\n    fovea classify " << files.out.string()
+       << " < texts.txt > labels.txt\n";
+  return card.str();
+}
+
+}  // namespace
+
+void apply_preset(const std::string& name, ClassifyTraining& training, Json& settings) {
+  require(name == "tiny" || name == "small" || name == "base", "preset: got ", in_quotes(name),
+          ", wanted tiny, small or base");
+  const bool tiny = name == "tiny", base = name == "base";
+  training.vocabulary = tiny ? 4000 : base ? 30000 : 10000;
+  if (training.model == "transformer") {
+    const int64_t width = tiny ? 64 : base ? 512 : 128;
+    settings = {{"width", width},
+                {"heads", tiny   ? 2
+                          : base ? 8
+                                 : 4},
+                {"hidden", 4 * width},
+                {"layers", base ? 6 : 2}};
+    training.learning_rate = base ? 3e-4 : 1e-3;
+    training.warmup = base ? 2000 : 400;
+    return;
+  }
+  const int64_t width = tiny ? 64 : base ? 300 : 128;
+  settings = {{"embedding", width},
+              {"width", training.model == "han" ? std::max<int64_t>(width / 2, 50) : width}};
+  training.learning_rate = base ? 1e-3 : 2e-3;
+}
+
+ClassifyOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
+                               const Json& model_settings, const train::TrainOptions& options,
+                               const std::string& command, RunObserver& observer,
+                               const std::function<bool()>& should_stop) {
+  require(!files.out.empty(), "out: no directory was given for the model");
+  require(training.max_length == 0 || training.max_length >= 8, "max_length: got ", training.max_length,
+          ", wanted at least 8, or 0 for no limit");
+  const data::LabelledOptions reading{.skip_bad = training.skip_bad,
+                                      .label_column = training.label_column,
+                                      .text_column = training.text_column};
+  const data::LabelledText text = data::read_labelled(files.train, reading);
+  if (text.skipped.total() > 0) observer.on_note(text.skipped.text("text"));
+  const data::LabelledText valid_text =
+      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading);
+
+  ClassifierParts parts;
+  parts.model = training.model;
+  parts.labels = data::label_set(text, files.train);
+  parts.encoding = {.max_tokens = training.max_length, .lowercase = training.lowercase};
+  make_directories(files.out);
+  parts.tokenizer = obtain_tokenizers(files.out, [&] { return learn(training, text, observer); }).source;
+  parts.config = models::model_config<models::Classifiers>(
+      training.model, model_settings,
+      models::vocabulary_and_classes(parts.tokenizer->size(), static_cast<int64_t>(parts.labels.size())));
+  Rng rng(options.seed);
+  parts.network = models::make_model<models::Classifiers>(training.model, parts.config, rng);
+  parts.encoding.form = parts.network->form();
+  const Examples examples = encode(text, parts, files.train);
+  const Examples valid = encode(valid_text, parts, files.valid);
+
+  ClassifyOutcome outcome;
+  outcome.parameters = parts.network->parameter_count();
+  observer.on_note(message(examples.texts.size(), " texts of ", examples.texts.tokens.size(), " tokens, ",
+                           parts.labels.size(), " labels, ", outcome.parameters, " parameters"));
+  ExampleStream stream(examples, training.batch_tokens, options.seed);
+
+  train::Job job;
+  job.next_loss = [&](nn::Context& context) {
+    const data::TextBatch batch = stream.next();
+    std::vector<int32_t> labels;
+    for (const int64_t place : batch.places) labels.push_back(examples.labels[static_cast<size_t>(place)]);
+    const Var logits = parts.network->logits({batch.tokens, batch.lengths}, context);
+    return train::BatchLoss{cross_entropy(logits, labels, {.smoothing = training.smoothing}),
+                            static_cast<double>(batch.tokens.size())};
+  };
+  job.position = [&] { return Json(stream.order().position().text()); };
+  job.seek = [&](const Json& position) {
+    require(position.is_string(), "checkpoint: the place in the data is damaged");
+    stream.order().seek(data::BatchPosition::parse(position.get<std::string>()));
+  };
+  job.save_more = [&](const std::filesystem::path& folder) { save_classifier_config(folder, parts); };
+  const auto validation = [&] { return validate(parts, valid, training.batch_tokens); };
+  if (valid_text.size() > 0) job.validate = validation;
+  job.higher_is_better = true;
+  job.should_stop = should_stop;
+  job.identity = Json{{"task", "classify"},
+                      {"model", parts.model},
+                      {"settings", parts.config},
+                      {"labels", parts.labels},
+                      {"smoothing", training.smoothing},
+                      {"seed", options.seed}};
+
+  train::Trainer trainer(*parts.network,
+                         train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},
+                         {.name = "inverse_sqrt", .warmup = training.warmup}, options, job);
+  outcome.outcome = trainer.run(files.out, observer);
+  outcome.step = trainer.step();
+  if (job.validate && trainer.best().best) outcome.best_accuracy = *trainer.best().best;
+  if (outcome.outcome == train::Outcome::interrupted) return outcome;
+  ValidationScore score{.name = "accuracy", .best = outcome.best_accuracy};
+  if (job.validate) score.value = [&] { return validation().value; };
+  const ChosenWeights chosen = choose_weights(files.out, options.average, *parts.network, score, observer);
+  outcome.best_accuracy = chosen.score;
+  outcome.averaged = chosen.averaged;
+  save_classifier(files.out, parts);
+  write_curve(files.out);
+  write_atomically(files.out / "README.md", model_card(files, parts, outcome, command));
+  return outcome;
+}
+
+}  // namespace fovea::tasks
