@@ -25,7 +25,7 @@ struct ClassifyTraining {
   double learning_rate = 1e-3;
   int64_t warmup = 200;
   float smoothing = 0;
-  std::string label_column, text_column;
+  std::string label_column = {}, text_column = {};
   bool skip_bad = false;
 
   static constexpr auto fields() {

@@ -1,4 +1,5 @@
 fovea_test(infer/beam_test unit)
+fovea_test(infer/class_scores_test unit)
 fovea_test(infer/decode_all_test unit)
 fovea_test(infer/metrics_test golden)
 target_compile_definitions(test_infer_metrics_test PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")

@@ -1,0 +1,162 @@
+// From a file of labelled texts to a model folder, and from the folder to labels and what they rest on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "io/file.h"
+#include "tasks/explain_classifier.h"
+#include "tasks/train_classify.h"
+
+namespace fovea::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class ClassifyTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("fovea-classify-" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    write_texts("train.tsv", 400, 1);
+    write_texts("valid.tsv", 60, 2);
+    files_ = {(folder_ / "train.tsv").string(), (folder_ / "valid.tsv").string(), folder_ / "model"};
+    training_ = {
+        .tokenizer = "words", .vocabulary = 0, .batch_tokens = 256, .learning_rate = 1e-2, .warmup = 10};
+    options_ = {
+        .steps = 120, .clip_norm = 1, .average = 2, .validate_every = 40, .save_every = 20, .seed = 3};
+    settings_ = {{"embedding", 12}, {"width", 8}, {"dropout", 0.1}};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // One word of a text says what it is; the others say nothing.
+  void write_texts(const std::string& name, int count, uint64_t seed) {
+    const char* const fillers[] = {"the", "film", "was", "seen", "on", "monday", "."};
+    const char* const tellers[] = {"dull", "fine"};
+    Rng rng(seed);
+    std::ofstream out(folder_ / name);
+    for (int i = 0; i < count; ++i) {
+      const auto length = 3 + rng.below(12), place = rng.below(length), label = rng.below(2);
+      out << (label == 0 ? "neg" : "pos") << '\t';
+      for (int64_t w = 0; w < length; ++w)
+        out << (w == place ? tellers[label] : fillers[rng.below(7)]) << ' ';
+      out << '\n';
+    }
+  }
+
+  ClassifyOutcome train(const std::function<bool()>& stop = [] { return false; }) {
+    RunObserver observer;
+    return train_classify(files_, training_, settings_, options_, "a test", observer, stop);
+  }
+  std::string complaint() {
+    try {
+      train();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+  ClassifyFiles files_;
+  ClassifyTraining training_;
+  train::TrainOptions options_;
+  Json settings_;
+};
+
+TEST_F(ClassifyTest, EveryModelLearnsAndTellsWhatWordsWeigh) {
+  for (const std::string model : {"lstm", "han", "transformer"}) {
+    SCOPED_TRACE(model);
+    training_.model = model;
+    files_.out = folder_ / model;
+    if (model == "transformer") settings_ = {{"width", 16}, {"heads", 2}, {"hidden", 32}, {"dropout", 0.0}};
+    const ClassifyOutcome outcome = train();
+    EXPECT_EQ(outcome.outcome, train::Outcome::finished);
+    EXPECT_GT(outcome.best_accuracy, 97);
+    const ClassifierParts parts = load_classifier(files_.out);
+    EXPECT_THAT(parts.labels, testing::ElementsAre("neg", "pos"));
+    const std::vector<std::string> texts{"the film was fine", "", "Dull was the film on monday ."};
+    const std::vector<Prediction> found = classify(parts, texts);
+    ASSERT_EQ(found.size(), 3u);
+    EXPECT_EQ(found[0].label, 1);
+    EXPECT_EQ(found[2].label, 0);
+    for (const Prediction& one : found) EXPECT_NEAR(one.probabilities[0] + one.probabilities[1], 1, 1e-6);
+
+    const ClassifierExplanation seen = explain_classifier(parts, "the film was fine on monday");
+    std::string words;
+    float sum = 0;
+    for (const WeighedSentence& sentence : seen.words.sentences)
+      for (const WeighedWord& word : sentence.words) {
+        EXPECT_GE(word.weight, 0);
+        sum += sentence.weight * word.weight;
+        words += word.text + " ";
+      }
+    EXPECT_NEAR(sum, 1, 1e-5);
+    EXPECT_THAT(words, HasSubstr("the film was fine on monday </s>"));
+    for (const char* name : {"a.png", "a.svg", "a.pdf", "a.html", "a.json", "a.txt"})
+      EXPECT_FALSE(explain_classifier_file(seen, {}, name).empty()) << name;
+    EXPECT_EQ(seen.record.layers.empty(), model != "transformer");
+  }
+}
+
+TEST_F(ClassifyTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
+  train();
+  const std::string whole = read_text(files_.out / "model.safetensors");
+  files_.out = folder_ / "again";
+  int steps = 0;
+  EXPECT_EQ(train([&] { return ++steps == 50; }).outcome, train::Outcome::interrupted);
+  EXPECT_FALSE(fs::exists(files_.out / "config.json"));
+  const int before = num_threads();
+  set_num_threads(before == 1 ? 2 : 1);
+  train();
+  set_num_threads(before);
+  EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
+}
+
+TEST_F(ClassifyTest, RefusesWithOneLine) {
+  training_.model = "ltsm";
+  EXPECT_THAT(complaint(), HasSubstr("unknown model 'ltsm', did you mean 'lstm'?"));
+  training_.model = "lstm";
+  training_.max_length = 3;
+  EXPECT_THAT(complaint(), HasSubstr("max_length: got 3"));
+  training_.max_length = 0;
+  std::ofstream(folder_ / "valid.tsv") << "maybe\tthe film\n";
+  EXPECT_THAT(complaint(), HasSubstr("the label 'maybe' is not among the training text's"));
+  files_.train = (folder_ / "absent.tsv").string();
+  EXPECT_THAT(complaint(), HasSubstr("absent.tsv"));
+}
+
+TEST_F(ClassifyTest, DamagedFoldersAreRefusedNamingTheFile) {
+  options_.steps = 5;
+  train();
+  const auto complaint_of = [&] {
+    try {
+      load_classifier(files_.out);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string config = read_text(files_.out / "config.json");
+  const auto with = [&](const char* name, const Json& value) {
+    Json json = parse_json(config, "config");
+    json[name] = value;
+    save_json(files_.out / "config.json", json);
+    return complaint_of();
+  };
+  EXPECT_THAT(with("task", "translate"), HasSubstr("a model for the task 'translate', wanted 'classify'"));
+  EXPECT_THAT(with("labels", {"a"}), HasSubstr("1 labels for 2 classes"));
+  EXPECT_THAT(with("labels", 3), HasSubstr("labels: got"));
+  write_atomically(files_.out / "config.json", config);
+  const std::string weights = read_text(files_.out / "model.safetensors");
+  write_atomically(files_.out / "model.safetensors", weights.substr(0, weights.size() / 2));
+  EXPECT_THAT(complaint_of(), HasSubstr("model.safetensors"));
+}
+
+}  // namespace
+}  // namespace fovea::tasks
