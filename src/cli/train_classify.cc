@@ -39,12 +39,12 @@ void run(const TrainLine& line, const TrainSettings<ClassifyTask>& settings) {
   const tasks::ClassifyFiles files{line.train[0], line.valid.empty() ? "" : line.valid[0], line.out};
   const StopSignals signals;
   RunProgress<tasks::RunObserver> progress(std::cerr, terminal_columns());
-  const tasks::ClassifyOutcome result =
+  const tasks::TrainingOutcome result =
       tasks::train_classify(files, settings.training, settings.model, settings.options, line.command,
                             progress, [] { return StopSignals::received() != 0; });
   progress.end();
   report_training(line, result.outcome, result.step,
-                  result.best_accuracy >= 0 ? message("best accuracy ", result.best_accuracy, " %") : "",
+                  result.best >= 0 ? message("best accuracy ", result.best, " %") : "",
                   "fovea classify " + line.out + " < texts.txt");
 }
 

@@ -34,12 +34,12 @@ void run(const TrainLine& line, const TrainSettings<TranslateTask>& settings) {
                                     line.valid.size() > 1 ? line.valid[1] : "", line.out};
   const StopSignals signals;
   TrainProgress<> progress(std::cerr, terminal_columns());
-  const tasks::TranslateOutcome result =
+  const tasks::TrainingOutcome result =
       tasks::train_translate(files, settings.training, settings.model, settings.options, line.command,
                              progress, [] { return StopSignals::received() != 0; });
   progress.end();
   report_training(line, result.outcome, result.step,
-                  result.best_bleu >= 0 ? message("best BLEU ", result.best_bleu) : "",
+                  result.best >= 0 ? message("best BLEU ", result.best) : "",
                   "fovea translate " + line.out + " < source.txt");
 }
 

@@ -59,8 +59,8 @@ void write_corpus(const fs::path& folder, const data::ExampleCorpus& corpus) {
   }
 }
 
-TranslateOutcome train(const Plan& plan, const DemoOptions& options, TranslateObserver& observer,
-                       const std::function<bool()>& should_stop) {
+TrainingOutcome train(const Plan& plan, const DemoOptions& options, TranslateObserver& observer,
+                      const std::function<bool()>& should_stop) {
   const fs::path out = options.out, data = out / "data";
   const TranslateFiles files{(data / "train.zh").string(), (data / "train.en").string(),
                              (data / "valid.zh").string(), (data / "valid.en").string(), out / plan.name};

@@ -30,7 +30,7 @@ struct DemoOptions {
 
 struct DemoModel {
   std::string name, title;  // "bahdanau": its folder; "recurrent, with attention"
-  TranslateOutcome training;
+  TrainingOutcome training;
   double bleu = 0;  // of the test sentences
   std::vector<infer::BleuOfLength> by_length;
   std::vector<std::string> translations;  // of DemoResult::sources

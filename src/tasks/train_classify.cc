@@ -9,7 +9,6 @@
 #include "infer/class_scores.h"
 #include "io/file.h"
 #include "models/registry.h"
-#include "tasks/learning_curve.h"
 
 namespace fovea::tasks {
 namespace {
@@ -75,7 +74,7 @@ train::Validation validate(const ClassifierParts& parts, const Examples& example
 }
 
 std::string model_card(const ClassifyFiles& files, const ClassifierParts& parts,
-                       const ClassifyOutcome& outcome, const std::string& command) {
+                       const TrainingOutcome& outcome, const std::string& command) {
   std::ostringstream card;
   card << "# A text classifier made with Fovea\n\n"
        << "Tells " << parts.labels.size() << " classes:";
@@ -84,12 +83,9 @@ std::string model_card(const ClassifyFiles& files, const ClassifierParts& parts,
     card << (i > 0 ? ", " : " ") << '`' << parts.labels[i] << '`';
   card << (parts.labels.size() > kShown ? ", ...\n" : ".\n") << "Trained on `" << files.train << "`, "
        << outcome.step << " steps, " << outcome.parameters << " parameters.\n";
-  if (outcome.best_accuracy >= 0)
-    card << "Accuracy on `" << files.valid << "`: " << outcome.best_accuracy << " %.\n";
-  if (outcome.averaged > 0)
-    card << "The weights are the average of the last " << outcome.averaged << " checkpoints.\n";
-  card << "\n    " << command << "\n\nUse it:\n\n    fovea classify " << files.out.string()
-       << " < texts.txt > labels.txt\n";
+  if (outcome.best >= 0) card << "Accuracy on `" << files.valid << "`: " << outcome.best << " %.\n";
+  card << weights_note(outcome) << "\n    " << command << "\n\nUse it:\n\n    fovea classify "
+       << files.out.string() << " < texts.txt > labels.txt\n";
   return card.str();
 }
 
@@ -118,7 +114,7 @@ void apply_preset(const std::string& name, ClassifyTraining& training, Json& set
   training.learning_rate = base ? 1e-3 : 2e-3;
 }
 
-ClassifyOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
+TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
                                const Json& model_settings, const train::TrainOptions& options,
                                const std::string& command, RunObserver& observer,
                                const std::function<bool()>& should_stop) {
@@ -148,10 +144,9 @@ ClassifyOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   const Examples examples = encode(text, parts, files.train);
   const Examples valid = encode(valid_text, parts, files.valid);
 
-  ClassifyOutcome outcome;
-  outcome.parameters = parts.network->parameter_count();
   observer.on_note(message(examples.texts.size(), " texts of ", examples.texts.tokens.size(), " tokens, ",
-                           parts.labels.size(), " labels, ", outcome.parameters, " parameters"));
+                           parts.labels.size(), " labels, ", parts.network->parameter_count(),
+                           " parameters"));
   ExampleStream stream(examples, training.batch_tokens, options.seed);
 
   train::Job job;
@@ -169,9 +164,7 @@ ClassifyOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
     stream.order().seek(data::BatchPosition::parse(position.get<std::string>()));
   };
   job.save_more = [&](const std::filesystem::path& folder) { save_classifier_config(folder, parts); };
-  const auto validation = [&] { return validate(parts, valid, training.batch_tokens); };
-  if (valid_text.size() > 0) job.validate = validation;
-  job.higher_is_better = true;
+  if (valid_text.size() > 0) job.validate = [&] { return validate(parts, valid, training.batch_tokens); };
   job.should_stop = should_stop;
   job.identity = Json{{"task", "classify"},
                       {"model", parts.model},
@@ -180,21 +173,19 @@ ClassifyOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
                       {"smoothing", training.smoothing},
                       {"seed", options.seed}};
 
-  train::Trainer trainer(*parts.network,
-                         train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},
-                         {.name = "inverse_sqrt", .warmup = training.warmup}, options, job);
-  outcome.outcome = trainer.run(files.out, observer);
-  outcome.step = trainer.step();
-  if (job.validate && trainer.best().best) outcome.best_accuracy = *trainer.best().best;
+  const train::ScheduleOptions schedule{.name = "inverse_sqrt", .warmup = training.warmup};
+  const TrainingOutcome outcome = run_training(
+      {.out = files.out,
+       .network = *parts.network,
+       .rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},
+       .schedule = schedule,
+       .options = options,
+       .job = job,
+       .score_name = "accuracy"},
+      observer);
   if (outcome.outcome == train::Outcome::interrupted) return outcome;
-  ValidationScore score{.name = "accuracy", .best = outcome.best_accuracy};
-  if (job.validate) score.value = [&] { return validation().value; };
-  const ChosenWeights chosen = choose_weights(files.out, options.average, *parts.network, score, observer);
-  outcome.best_accuracy = chosen.score;
-  outcome.averaged = chosen.averaged;
   save_classifier(files.out, parts);
-  write_curve(files.out);
-  write_atomically(files.out / "README.md", model_card(files, parts, outcome, command));
+  finish_folder(files.out, model_card(files, parts, outcome, command));
   return outcome;
 }
 

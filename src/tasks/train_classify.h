@@ -57,18 +57,9 @@ struct ClassifyFiles {
   std::filesystem::path out;
 };
 
-struct ClassifyOutcome {
-  train::Outcome outcome = train::Outcome::finished;
-  int64_t step = 0;
-  int64_t parameters = 0;
-  double best_accuracy = -1;  // of validation; -1 when there is none
-  int64_t averaged = 0;  // checkpoints whose average the folder holds; 0: it holds a single one's weights
-};
-
-// Trains, or resumes, in files.out; leaves there a model folder with the best weights: by validation's
-// accuracy, of a single checkpoint or the average of the last options.average ones; without validation, the
-// average or the last. The run's curve is drawn in curve.svg. `command` goes into the model card.
-ClassifyOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
+// Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's
+// accuracy (see run_training). The run's curve is drawn in curve.svg. `command` goes into the model card.
+TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
                                const Json& model_settings, const train::TrainOptions& options,
                                const std::string& command, RunObserver& observer,
                                const std::function<bool()>& should_stop);

@@ -8,7 +8,6 @@
 #include "data/corpus.h"
 #include "infer/bleu.h"
 #include "models/registry.h"
-#include "tasks/learning_curve.h"
 
 namespace fovea::tasks {
 namespace {
@@ -91,20 +90,18 @@ Json config_for(const std::string& model, Json settings, const data::Tokenizers&
   return complete();
 }
 
-std::string model_card(const TranslateFiles& files, const TranslateOutcome& outcome,
+std::string model_card(const TranslateFiles& files, const TrainingOutcome& outcome,
                        const std::string& command) {
   std::ostringstream card;
   card << "# A translator made with Fovea\n\n"
        << "Trained on `" << files.train_source
        << (files.train_target.empty() ? "" : "` and `" + files.train_target) << "`, " << outcome.step
        << " steps, " << outcome.parameters << " parameters.\n";
-  if (outcome.best_bleu >= 0)
+  if (outcome.best >= 0)
     card << "Best greedy BLEU on `" << files.valid_source << "` and `" << files.valid_target
-         << "`: " << outcome.best_bleu << ".\n";
-  if (outcome.averaged > 0)
-    card << "The weights are the average of the last " << outcome.averaged << " checkpoints.\n";
-  card << "\n    " << command << "\n\nTranslate with it:\n\n    fovea translate " << files.out.string()
-       << " < source.txt > target.txt\n";
+         << "`: " << outcome.best << ".\n";
+  card << weights_note(outcome) << "\n    " << command << "\n\nTranslate with it:\n\n    fovea translate "
+       << files.out.string() << " < source.txt > target.txt\n";
   return card.str();
 }
 
@@ -144,10 +141,10 @@ void apply_preset(const std::string& name, TranslateTraining& training, Json& se
   }
 }
 
-TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
-                                 const Json& model_settings, const train::TrainOptions& options,
-                                 const std::string& command, TranslateObserver& observer,
-                                 const std::function<bool()>& should_stop) {
+TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
+                                const Json& model_settings, const train::TrainOptions& options,
+                                const std::string& command, TranslateObserver& observer,
+                                const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
   require(files.valid_source.empty() || training.valid_sentences > 0, "valid_sentences: got ",
           training.valid_sentences, ", wanted at least 1");
@@ -175,10 +172,8 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   require(ids.size() > 0, files.train_source, ": no pair has at most ", training.max_length,
           " tokens; raise max_length");
 
-  TranslateOutcome outcome;
-  outcome.parameters = parts.network->parameter_count();
   observer.on_note(message(ids.size(), " pairs, ", parts.tokenizers.target->size(), " tokens, ",
-                           outcome.parameters, " parameters"));
+                           parts.network->parameter_count(), " parameters"));
   data::BatchStream stream(ids, {.max_tokens = training.batch_tokens, .seed = options.seed});
   std::unique_ptr<Validator> validator;
   if (valid_text.size() > 0) validator = std::make_unique<Validator>(valid_text, parts, training, observer);
@@ -196,7 +191,6 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
   };
   job.save_more = [&](const std::filesystem::path& folder) { save_translation_config(folder, parts); };
   if (validator) job.validate = [&] { return validator->run(); };
-  job.higher_is_better = true;
   job.should_stop = should_stop;
   job.identity = Json{{"task", "translate"},
                       {"model", parts.model},
@@ -204,21 +198,19 @@ TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTra
                       {"smoothing", training.smoothing},
                       {"seed", options.seed}};
 
-  train::Trainer trainer(*parts.network,
-                         train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},
-                         {.name = "inverse_sqrt", .warmup = training.warmup}, options, job);
-  outcome.outcome = trainer.run(files.out, observer);
-  outcome.step = trainer.step();
-  if (validator && trainer.best().best) outcome.best_bleu = *trainer.best().best;
+  const train::ScheduleOptions schedule{.name = "inverse_sqrt", .warmup = training.warmup};
+  const TrainingOutcome outcome = run_training(
+      {.out = files.out,
+       .network = *parts.network,
+       .rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},
+       .schedule = schedule,
+       .options = options,
+       .job = job,
+       .score_name = "BLEU"},
+      observer);
   if (outcome.outcome == train::Outcome::interrupted) return outcome;
-  ValidationScore score{.name = "BLEU", .best = outcome.best_bleu};
-  if (validator) score.value = [&] { return validator->run().value; };
-  const ChosenWeights chosen = choose_weights(files.out, options.average, *parts.network, score, observer);
-  outcome.best_bleu = chosen.score;
-  outcome.averaged = chosen.averaged;
   save_translation(files.out, parts);
-  write_curve(files.out);
-  write_atomically(files.out / "README.md", model_card(files, outcome, command));
+  finish_folder(files.out, model_card(files, outcome, command));
   return outcome;
 }
 

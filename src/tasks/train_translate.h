@@ -72,20 +72,11 @@ class TranslateObserver : public RunObserver {
   virtual void on_sample(const TranslationSample& sample) { (void)sample; }
 };
 
-struct TranslateOutcome {
-  train::Outcome outcome = train::Outcome::finished;
-  int64_t step = 0;
-  int64_t parameters = 0;
-  double best_bleu = -1;  // of validation; -1 when there is none
-  int64_t averaged = 0;   // checkpoints whose average the folder holds; 0: it holds a single one's weights
-};
-
-// Trains, or resumes, in files.out; leaves there a model folder with the best weights: by validation's BLEU,
-// of a single checkpoint or the average of the last options.average ones; without validation, the average or
-// the last. The run's curve is drawn in curve.svg. `command` goes into the model card.
-TranslateOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
-                                 const Json& model_settings, const train::TrainOptions& options,
-                                 const std::string& command, TranslateObserver& observer,
-                                 const std::function<bool()>& should_stop);
+// Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's BLEU
+// (see run_training). The run's curve is drawn in curve.svg. `command` goes into the model card.
+TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
+                                const Json& model_settings, const train::TrainOptions& options,
+                                const std::string& command, TranslateObserver& observer,
+                                const std::function<bool()>& should_stop);
 
 }  // namespace fovea::tasks

@@ -10,6 +10,7 @@
 #include "data/tokenizer.h"
 #include "nn/module.h"
 #include "train/observer.h"
+#include "train/trainer.h"
 
 namespace fovea::tasks {
 
@@ -28,21 +29,32 @@ std::shared_ptr<const data::Tokenizer> learn_tokenizer(const std::string& tokeni
 data::Tokenizers obtain_tokenizers(const std::filesystem::path& out,
                                    const std::function<data::Tokenizers()>& learn);
 
-// What validation says, the higher the better.
-struct ValidationScore {
-  std::string name;                    // "BLEU"
-  std::function<double()> value = {};  // of the network as it is; empty: there is no validation
-  double best = -1;                    // of the best single checkpoint
+struct TrainingOutcome {
+  train::Outcome outcome = train::Outcome::finished;
+  int64_t step = 0;
+  int64_t parameters = 0;
+  double best = -1;      // validation's score of the weights kept; -1 without validation
+  int64_t averaged = 0;  // checkpoints whose average was kept; 0: a single one's weights
 };
 
-struct ChosenWeights {
-  double score = -1;     // of what was chosen; -1 without validation
-  int64_t averaged = 0;  // checkpoints whose average was chosen; 0: a single one
+// A training but for its data.
+struct TrainingRun {
+  std::filesystem::path out;
+  const nn::Module& network;
+  train::Rule rule;
+  train::ScheduleOptions schedule;
+  train::TrainOptions options;
+  train::Job job;          // validation's value: the higher the better
+  std::string score_name;  // of that value: "BLEU"
 };
 
-// Leaves the average of the last `average` checkpoints in the network, or the best single one's weights where
-// validation prefers them.
-ChosenWeights choose_weights(const std::filesystem::path& out, int64_t average, const nn::Module& network,
-                             const ValidationScore& score, RunObserver& observer);
+// Trains, or resumes; then leaves in the network the average of the last options.average checkpoints, or the
+// best single one's weights where validation prefers them. Interrupted, it leaves the weights as they are.
+TrainingOutcome run_training(const TrainingRun& run, RunObserver& observer);
+
+// Ends a finished run: draws its curve, and writes its model card, README.md.
+void finish_folder(const std::filesystem::path& out, const std::string& card);
+// Of a model card: where the weights come from.
+std::string weights_note(const TrainingOutcome& outcome);
 
 }  // namespace fovea::tasks

@@ -49,7 +49,7 @@ class ClassifyTest : public testing::Test {
     }
   }
 
-  ClassifyOutcome train(const std::function<bool()>& stop = [] { return false; }) {
+  TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     RunObserver observer;
     return train_classify(files_, training_, settings_, options_, "a test", observer, stop);
   }
@@ -75,9 +75,9 @@ TEST_F(ClassifyTest, EveryModelLearnsAndTellsWhatWordsWeigh) {
     training_.model = model;
     files_.out = folder_ / model;
     if (model == "transformer") settings_ = {{"width", 16}, {"heads", 2}, {"hidden", 32}, {"dropout", 0.0}};
-    const ClassifyOutcome outcome = train();
+    const TrainingOutcome outcome = train();
     EXPECT_EQ(outcome.outcome, train::Outcome::finished);
-    EXPECT_GT(outcome.best_accuracy, 97);
+    EXPECT_GT(outcome.best, 97);
     const ClassifierParts parts = load_classifier(files_.out);
     EXPECT_THAT(parts.labels, testing::ElementsAre("neg", "pos"));
     const std::vector<std::string> texts{"the film was fine", "", "Dull was the film on monday ."};

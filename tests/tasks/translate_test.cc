@@ -51,7 +51,7 @@ class TranslateTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  TranslateOutcome train(const std::function<bool()>& stop = [] { return false; }) {
+  TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     TranslateObserver observer;
     return train_translate(files_, training_, settings_, options_, "a test", observer, stop);
   }
@@ -64,9 +64,9 @@ class TranslateTest : public testing::Test {
 };
 
 TEST_F(TranslateTest, LearnsASmallLanguageAndTranslatesFromItsFolder) {
-  const TranslateOutcome outcome = train();
+  const TrainingOutcome outcome = train();
   EXPECT_EQ(outcome.outcome, train::Outcome::finished);
-  EXPECT_GT(outcome.best_bleu, 50);
+  EXPECT_GT(outcome.best, 50);
   const TranslationParts parts = load_translation(files_.out);
   const Translator translator(*parts.network, parts.tokenizers);
   const std::vector<std::string> lines{"red two", "", "one blue", "three three"};
@@ -137,10 +137,10 @@ TEST_F(TranslateTest, TheFolderHoldsTheAverageOfTheLastCheckpointsWhereItIsBette
   options_.steps = 500;
   options_.validate_every = 100;
   notes.all.clear();
-  const TranslateOutcome outcome = run();
+  const TrainingOutcome outcome = run();
   EXPECT_THAT(notes.all,
               testing::ContainsRegex("average of the last 3 checkpoints: BLEU [0-9.]+; best single"));
-  EXPECT_GT(outcome.best_bleu, 50);
+  EXPECT_GT(outcome.best, 50);
   const std::string chosen = read_text(files_.out / "model.safetensors");
   EXPECT_EQ(run().outcome, train::Outcome::already_finished);
   EXPECT_EQ(read_text(files_.out / "model.safetensors"), chosen) << "asked again, the same choice";
