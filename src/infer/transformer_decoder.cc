@@ -5,10 +5,9 @@
 #include <cstring>
 #include <numeric>
 
-#include "attention/attention.h"
 #include "infer/output_layer.h"
+#include "infer/packed_encoder.h"
 #include "kernels/attention_step.h"
-#include "kernels/norm.h"
 #include "nn/positions.h"
 
 namespace fovea {
@@ -16,95 +15,22 @@ namespace {
 
 using models::Sentences;
 
-Tensor value_of(const Var& v) {
-  return v.defined() ? v.value() : Tensor();
-}
-
-// A layer norm, alone or with the sum before it.
-struct Norm {
-  explicit Norm(const nn::LayerNorm& layer)
-      : weight(layer.weight.value()), bias(layer.bias.value()), epsilon(layer.epsilon) {}
-
-  Tensor operator()(const Tensor& x) const { return run(x, {}, {}); }
-  // sum += branch; returns the norm of the sum.
-  Tensor add(const Tensor& branch, Tensor& sum) const {
-    const Tensor total(sum.shape());
-    Tensor normed = run(branch, sum, total);
-    sum = total;
-    return normed;
-  }
-
-  Tensor weight, bias;
-  float epsilon;
-
- private:
-  Tensor run(const Tensor& x, const Tensor& residual, const Tensor& sum) const {
-    Tensor y(x.shape());
-    kernels::norm_forward({.rows = x.size(0),
-                           .columns = x.size(1),
-                           .x = x.data(),
-                           .residual = residual.defined() ? residual.data() : nullptr,
-                           .weight = weight.data(),
-                           .bias = bias.data(),
-                           .epsilon = epsilon,
-                           .sum = sum.defined() ? sum.data() : nullptr,
-                           .y = y.data()});
-    return y;
-  }
-};
-
-struct FeedForwardPart {
-  FeedForwardPart(const nn::FeedForward& layer, kernels::Epilogue act, Compute compute)
-      : first(layer.linear1.weight.value(), value_of(layer.linear1.bias), compute),
-        second(layer.linear2.weight.value(), value_of(layer.linear2.bias), compute),
-        activation(act) {}
-  Tensor operator()(const Tensor& x) const { return second(first(x, activation)); }
-  PackedLinear first, second;
-  kernels::Epilogue activation;
-};
-
-// Rows [begin, begin + count) of an attention layer's joint projection.
-PackedLinear projection(const nn::MultiHeadAttention& layer, int64_t begin, int64_t count, Compute compute) {
-  const Var& bias = layer.in_proj_bias();
-  return {layer.in_proj_weight().value().narrow(0, begin, count),
-          bias.defined() ? bias.value().narrow(0, begin, count) : Tensor(), compute};
-}
-
-PackedLinear output_projection(const nn::MultiHeadAttention& layer, Compute compute) {
-  return {layer.out_proj().weight.value(), value_of(layer.out_proj().bias), compute};
-}
-
-struct EncoderLayer {
-  EncoderLayer(const nn::TransformerEncoderLayer& layer, int64_t width, kernels::Epilogue activation,
-               Compute compute)
-      : qkv(projection(layer.self_attn, 0, 3 * width, compute)),
-        out(output_projection(layer.self_attn, compute)),
-        feed_forward(layer.feed_forward, activation, compute),
-        norm1(layer.norm1),
-        norm2(layer.norm2),
-        spec(layer.self_attn.options().spec) {}
-  PackedLinear qkv, out;
-  FeedForwardPart feed_forward;
-  Norm norm1, norm2;
-  AttentionSpec spec;
-};
-
 struct DecoderLayer {
   DecoderLayer(const nn::TransformerDecoderLayer& layer, int64_t width, kernels::Epilogue activation,
                Compute compute)
-      : query(projection(layer.self_attn, 0, width, compute)),
-        keys_values(projection(layer.self_attn, width, 2 * width, compute)),
-        out(output_projection(layer.self_attn, compute)),
-        cross_query(projection(layer.multihead_attn, 0, width, compute)),
-        cross_keys_values(projection(layer.multihead_attn, width, 2 * width, compute)),
-        cross_out(output_projection(layer.multihead_attn, compute)),
+      : query(pack_projection(layer.self_attn, 0, width, compute)),
+        keys_values(pack_projection(layer.self_attn, width, 2 * width, compute)),
+        out(pack_output(layer.self_attn, compute)),
+        cross_query(pack_projection(layer.multihead_attn, 0, width, compute)),
+        cross_keys_values(pack_projection(layer.multihead_attn, width, 2 * width, compute)),
+        cross_out(pack_output(layer.multihead_attn, compute)),
         feed_forward(layer.feed_forward, activation, compute),
         norm1(layer.norm1),
         norm2(layer.norm2),
         norm3(layer.norm3) {}
   PackedLinear query, keys_values, out, cross_query, cross_keys_values, cross_out;
-  FeedForwardPart feed_forward;
-  Norm norm1, norm2, norm3;
+  PackedFeedForward feed_forward;
+  PackedNorm norm1, norm2, norm3;
 };
 
 // Rows that only ever grow: the keys and values of every token generated so far.
@@ -139,13 +65,10 @@ struct TransformerInference::Weights {
         target_embedding(model.target_embedding.value()),
         source_positions(value_of(model.source_positions)),
         target_positions(value_of(model.target_positions)),
-        output(model.output.value(), {}, compute) {
-    const auto activation = config.activation == "gelu" ? kernels::Epilogue::gelu : kernels::Epilogue::relu;
-    for (const auto& layer : model.encoder.layers)
-      encoder.emplace_back(*layer, config.width, activation, compute);
+        output(model.output.value(), {}, compute),
+        encoder(model.encoder, config.norm_first, activation(), compute) {
     for (const auto& layer : model.decoder.layers)
-      decoder.emplace_back(*layer, config.width, activation, compute);
-    if (model.encoder.norm) encoder_norm.emplace_back(*model.encoder.norm);
+      decoder.emplace_back(*layer, config.width, activation(), compute);
     if (model.decoder.norm) decoder_norm.emplace_back(*model.decoder.norm);
   }
 
@@ -172,12 +95,16 @@ struct TransformerInference::Weights {
     return x;
   }
 
+  kernels::Epilogue activation() const {
+    return config.activation == "gelu" ? kernels::Epilogue::gelu : kernels::Epilogue::relu;
+  }
+
   models::TransformerConfig config;
   Tensor source_embedding, target_embedding, source_positions, target_positions;
   OutputLayer output;
-  std::vector<EncoderLayer> encoder;
+  PackedEncoder encoder;
   std::vector<DecoderLayer> decoder;
-  std::vector<Norm> encoder_norm, decoder_norm;  // one or none
+  std::vector<PackedNorm> decoder_norm;  // one or none
 };
 
 class TransformerInference::Decoder : public StepDecoder {
@@ -244,7 +171,7 @@ class TransformerInference::Decoder : public StepDecoder {
   }
 
   // Pre-norm keeps the sum and its norm apart; post-norm goes on with the norm alone.
-  Tensor add(const Norm& norm, const Tensor& branch, Tensor& sum) const {
+  Tensor add(const PackedNorm& norm, const Tensor& branch, Tensor& sum) const {
     Tensor normed = norm.add(branch, sum);
     if (!weights_.config.norm_first) sum = normed;
     return normed;
@@ -301,33 +228,9 @@ TransformerInference::TransformerInference(const models::Transformer& model, Com
 TransformerInference::~TransformerInference() = default;
 
 Tensor TransformerInference::encode(const Sentences& sources) const {
-  const NoGrad no_grad;
   const Weights& w = *weights_;
-  const int64_t width = w.config.width, heads = w.config.heads, n = sources.total();
-  const bool norm_first = w.config.norm_first;
-  Tensor sum =
-      w.embed(w.source_embedding, w.source_positions, sources.ids, nn::packed_positions(sources.lengths));
-  if (w.encoder.empty()) return w.encoder_norm.empty() ? sum : w.encoder_norm[0](sum);
-  const Pattern same_sentence = documents(sources.lengths);
-  Tensor input = norm_first ? w.encoder[0].norm1(sum) : sum;
-  for (size_t i = 0; i < w.encoder.size(); ++i) {
-    const EncoderLayer& layer = w.encoder[i];
-    const Tensor qkv = layer.qkv(input).reshape({1, n, 3 * heads, width / heads}).transpose(1, 2);
-    AttentionSpec spec = layer.spec;
-    spec.pattern = spec.pattern == full() ? same_sentence : spec.pattern & same_sentence;
-    const Var seen = attention(Var(qkv.narrow(1, 0, heads)), Var(qkv.narrow(1, heads, heads)),
-                               Var(qkv.narrow(1, 2 * heads, heads)), spec);
-    const auto add = [&](const Norm& norm, const Tensor& branch) {
-      input = norm.add(branch, sum);
-      if (!norm_first) sum = input;
-    };
-    add(norm_first ? layer.norm2 : layer.norm1, layer.out(seen.value().transpose(1, 2).reshape({n, width})));
-    const Norm& after = !norm_first                ? layer.norm2
-                        : i + 1 < w.encoder.size() ? w.encoder[i + 1].norm1
-                                                   : w.encoder_norm[0];
-    add(after, layer.feed_forward(input));
-  }
-  return input;
+  const std::vector<int32_t> positions = nn::packed_positions(sources.lengths);
+  return w.encoder(w.embed(w.source_embedding, w.source_positions, sources.ids, positions), sources.lengths);
 }
 
 std::unique_ptr<StepDecoder> TransformerInference::start(const Sentences& sources) const {

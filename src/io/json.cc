@@ -21,24 +21,27 @@ std::string in_quotes(std::string_view text) {
   return out + (cut ? "...'" : "'");
 }
 
-Json parse_json(std::string_view text, std::string_view where, int max_depth) {
+namespace {
+
+template <class Value>
+Value parse_as(std::string_view text, std::string_view where, int max_depth) {
   // The library's lexer takes a zero byte for the end of the text and would not see what follows.
   require(text.find('\0') == std::string_view::npos, where, ": zero byte in JSON");
   std::vector<std::set<std::string>> names;  // of each open object
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
+  const auto watch = [&](int depth, typename Value::parse_event_t event, Value& parsed) {
+    using Event = typename Value::parse_event_t;
     if (event == Event::object_start || event == Event::array_start)
       require(depth < max_depth, where, ": JSON nested deeper than ", max_depth, " levels");
     if (event == Event::object_start) names.emplace_back();
     if (event == Event::object_end) names.pop_back();
     if (event == Event::key) {
-      const auto& name = parsed.get_ref<const std::string&>();
+      const auto& name = parsed.template get_ref<const std::string&>();
       require(names.back().insert(name).second, where, ": duplicate name ", in_quotes(name));
     }
     return true;
   };
   try {
-    return Json::parse(text, watch);
+    return Value::parse(text, watch);
   } catch (const nlohmann::json::exception& error) {
     std::string reason = error.what();
     if (const size_t end = reason.find("] "); end != std::string::npos) reason.erase(0, end + 2);
@@ -46,6 +49,16 @@ Json parse_json(std::string_view text, std::string_view where, int max_depth) {
       if (static_cast<unsigned char>(c) < 0x20) c = ' ';
     fail(where, ": no valid JSON: ", reason);
   }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view where, int max_depth) {
+  return parse_as<Json>(text, where, max_depth);
+}
+
+nlohmann::json parse_large_json(std::string_view text, std::string_view where, int max_depth) {
+  return parse_as<nlohmann::json>(text, where, max_depth);
 }
 
 Json load_json(const std::filesystem::path& path) {

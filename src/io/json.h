@@ -26,6 +26,8 @@ using Json = nlohmann::ordered_json;
 // of at most `max_depth` nested levels without duplicate names.
 Json parse_json(std::string_view text, std::string_view where, int max_depth = 64);
 Json load_json(const std::filesystem::path& path);
+// The same into objects sorted by name: for those of many names, since Json looks names up one by one.
+nlohmann::json parse_large_json(std::string_view text, std::string_view where, int max_depth = 64);
 // Replaces the file atomically; indented, ends with a newline.
 void save_json(const std::filesystem::path& path, const Json& json);
 

@@ -51,7 +51,7 @@ FeedForward::FeedForward(const TransformerOptions& options, Rng& rng)
     : linear1(options.width, options.hidden, rng, options.bias),
       linear2(options.hidden, options.width, rng, options.bias),
       activation_(options.activation),
-      dropout_(options.dropout) {}
+      dropout_(options.hidden_dropout < 0 ? options.dropout : options.hidden_dropout) {}
 
 Var FeedForward::operator()(const Var& x, Context& context) const {
   const float rate = context.rate(dropout_);

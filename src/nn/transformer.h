@@ -16,8 +16,9 @@ namespace fovea::nn {
 
 struct TransformerOptions {
   int64_t width = 512, heads = 8, kv_heads = 0, hidden = 2048;
-  float dropout = 0.1f;          // after each sub-layer and inside the feed-forward net
+  float dropout = 0.1f;          // after each sub-layer
   float attention_dropout = -1;  // of attention weights; negative: as dropout
+  float hidden_dropout = -1;     // inside the feed-forward net; negative: as dropout
   Activation activation = Activation::relu;
   bool norm_first = false;  // pre-norm
   bool bias = true;

@@ -7,3 +7,6 @@ target_link_libraries(test_models_golden_test PRIVATE nlohmann_json::nlohmann_js
 fovea_test(models/classification_test golden)
 target_compile_definitions(test_models_classification_test PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
 target_link_libraries(test_models_classification_test PRIVATE nlohmann_json::nlohmann_json)
+fovea_test(models/bert_test golden)
+target_compile_definitions(test_models_bert_test PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
+target_link_libraries(test_models_bert_test PRIVATE nlohmann_json::nlohmann_json)

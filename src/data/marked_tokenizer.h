@@ -1,0 +1,98 @@
+// Tokenizers of encoders, which read text between marks: [CLS] a [SEP], or a pair as [CLS] a [SEP] b [SEP].
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "data/tokenizer.h"
+
+namespace fovea::data {
+
+// The ids of a vocabulary's marks; -1 where it has none.
+struct Marks {
+  int32_t begin = -1, end = -1;  // [CLS] and [SEP], or <s> and </s>
+  int32_t unknown = -1;
+  int32_t mask = -1, pad = -1;
+};
+
+// What an encoder reads.
+struct MarkedText {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> types;  // of each token the text it belongs to: 0 or 1
+};
+
+// encode() gives ids without marks, but for marks that stand in the text itself ("the [MASK] of France");
+// decode() leaves out all marks but the unknown one.
+class MarkedTokenizer : public Tokenizer {
+ public:
+  const Marks& marks() const { return marks_; }
+
+  // How many marks stand around one text, or a pair of texts.
+  virtual int64_t marks_around(bool pair) const = 0;
+  // One text between its marks. With limit > 0 the end of the text is cut so that no more tokens come out.
+  virtual MarkedText mark(std::span<const int32_t> text, int64_t limit = 0) const = 0;
+  // A pair. With a limit the longer text is cut, down to the length of the shorter; then both. Throws Error
+  // where the limit leaves no room for the marks.
+  virtual MarkedText mark(std::span<const int32_t> first, std::span<const int32_t> second,
+                          int64_t limit = 0) const = 0;
+
+ protected:
+  explicit MarkedTokenizer(const Marks& marks) : marks_(marks) {}
+
+  Marks marks_;
+};
+
+// How many tokens of two texts are kept when both together may have `room`.
+struct PairLengths {
+  size_t first, second;
+};
+PairLengths cut_pair(size_t first, size_t second, size_t room);
+// limit - around, or all there is without a limit. Throws Error where that is below 0.
+size_t room_within(int64_t limit, int64_t around);
+
+// Finds tokens that are never cut where they stand in raw text: at each place the longest that begins there.
+class WholeTokens {
+ public:
+  void add(const std::string& text, int32_t id);
+  bool contains(int32_t id) const { return ids_.contains(id); }
+
+  // Calls plain(text) and whole(id) for the pieces of `text` from left to right; no plain piece is empty.
+  template <class Plain, class Whole>
+  void split(std::string_view text, Plain&& plain, Whole&& whole) const {
+    size_t begin = 0;
+    for (size_t at = 0; at < text.size();) {
+      const Entry* found = find(text.substr(at));
+      if (found == nullptr) {
+        ++at;
+        continue;
+      }
+      if (at > begin) plain(text.substr(begin, at - begin));
+      whole(found->id);
+      begin = at += found->text.size();
+    }
+    if (begin < text.size()) plain(text.substr(begin));
+  }
+
+ private:
+  struct Entry {
+    std::string text;
+    int32_t id;
+  };
+  const Entry* find(std::string_view text) const;
+
+  std::vector<Entry> by_first_byte_[256];  // the longest first
+  std::unordered_map<int32_t, bool> ids_;
+};
+
+// Looks texts up without copying them.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+using TextIds = std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>>;
+
+}  // namespace fovea::data

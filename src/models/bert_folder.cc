@@ -1,0 +1,209 @@
+#include "models/bert_folder.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "io/file.h"
+#include "models/bert_names.h"
+#include "nn/weights.h"
+
+namespace fovea::models {
+namespace fs = std::filesystem;
+namespace {
+
+// The names outside the layers: of those a config may claim any number.
+std::vector<BertName> names_around_layers(BertConfig config, const BertHeads& heads) {
+  config.num_hidden_layers = 0;
+  return bert_names(config, heads);
+}
+
+// Finds a file's tensors, whatever its habits: with the encoder's prefix or without, in old spellings.
+class Names {
+ public:
+  Names(const WeightFolder& weights, const BertConfig& config) : weights_(weights) {
+    const std::string prefix = bert_prefix(config);
+    const BertName words = names_around_layers(config, {}).front();
+    if (!weights.contains(words.theirs[0])) prefix_ = prefix;
+    require(weights.contains(prefix_ + words.theirs[0]), weights.where(), ": no tensor ",
+            in_quotes(prefix + words.theirs[0]), "; are these the weights of a ", config.model_type,
+            " model?");
+  }
+
+  // The name in the file, or an empty one.
+  std::string find(const std::string& theirs, bool of_head) const {
+    for (const std::string& spelling : bert_spellings(of_head ? theirs : prefix_ + theirs))
+      if (weights_.contains(spelling)) return spelling;
+    return {};
+  }
+  bool has(const BertName& name) const {
+    return std::all_of(name.theirs.begin(), name.theirs.end(),
+                       [&](const std::string& theirs) { return !find(theirs, name.of_head).empty(); });
+  }
+  const std::string& prefix() const { return prefix_; }
+
+ private:
+  const WeightFolder& weights_;
+  std::string prefix_;
+};
+
+bool has_all(const Names& names, std::span<const BertName> wanted, std::string_view part) {
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](const BertName& name) { return !name.ours.starts_with(part) || names.has(name); });
+}
+
+// The encoder alone; in floating point, where nothing overflows.
+double element_count(const BertConfig& c) {
+  const auto e = static_cast<double>(c.hidden_size), hidden = static_cast<double>(c.intermediate_size);
+  const double rows = static_cast<double>(c.vocab_size) + static_cast<double>(c.max_position_embeddings) +
+                      static_cast<double>(c.type_vocab_size) + 2;
+  return rows * e +
+         static_cast<double>(c.num_hidden_layers) * (4 * e * (e + 1) + 2 * e * hidden + hidden + 5 * e);
+}
+
+// Before memory is taken by what a config claims, it must agree with what the file holds.
+void check_size(const WeightFolder& weights, const BertConfig& config, const Names& names) {
+  const std::string words = names.find(names_around_layers(config, {}).front().theirs[0], false);
+  const Shape wanted{config.vocab_size, config.hidden_size}, got = weights.entry(words).shape;
+  require(got == wanted, weights.where(), ": ", in_quotes(words), " has shape ", got,
+          ", but config.json says ", wanted);
+  require(element_count(config) <= static_cast<double>(weights.element_count()), weights.where(), ": holds ",
+          weights.element_count(), " numbers, but config.json describes an encoder of ",
+          element_count(config));
+}
+
+// An encoder with more layers than the config has would compute something else without them.
+void refuse_leftovers(const WeightFolder& weights, const BertConfig& config, const Names& names) {
+  std::set<std::string> used;
+  std::set<std::string> roots;  // "embeddings.", "encoder."
+  for (const BertName& name : bert_names(config, {})) {
+    for (const std::string& theirs : name.theirs) {
+      used.insert(names.find(theirs, false));
+      roots.insert(names.prefix() + theirs.substr(0, theirs.find('.') + 1));
+    }
+  }
+  for (const std::string& name : weights.names()) {
+    const bool inside = std::any_of(roots.begin(), roots.end(),
+                                    [&](const std::string& root) { return name.starts_with(root); });
+    const bool counter =
+        name.ends_with("embeddings.position_ids") || name.ends_with("embeddings.token_type_ids");
+    require(!inside || counter || used.contains(name), weights.where(), ": holds ", in_quotes(name),
+            ", which has no place in the model that config.json describes");
+  }
+}
+
+// The tensor of one parameter, its parts joined. Throws Error naming a part of another shape.
+Tensor read(const WeightFolder& weights, const Names& names, const BertName& name, const Shape& shape) {
+  const auto parts = static_cast<int64_t>(name.theirs.size());
+  const Tensor whole(shape);
+  Shape wanted = shape;
+  wanted.set(0, shape[0] / parts);
+  for (int64_t i = 0; i < parts; ++i) {
+    const std::string& theirs = name.theirs[static_cast<size_t>(i)];
+    const std::string found = names.find(theirs, name.of_head);
+    require(!found.empty(), weights.where(), ": no tensor ",
+            in_quotes(name.of_head ? theirs : names.prefix() + theirs));
+    const Shape& got = weights.entry(found).shape;
+    require(got == wanted, weights.where(), ": ", in_quotes(found), " has shape ", got, ", wanted ", wanted);
+    whole.narrow(0, i * wanted[0], wanted[0]).copy_from(weights.tensor(found));
+  }
+  return whole;
+}
+
+// What a wanted model can take from the folder.
+BertHeads heads_to_read(const BertHeads& wanted, const BertHeads& there) {
+  const bool same_labels = wanted.labels == there.labels;
+  return {.pooler = wanted.pooler && there.pooler,
+          .masked_lm = wanted.masked_lm && there.masked_lm,
+          .labels = same_labels ? wanted.labels : 0};
+}
+
+}  // namespace
+
+BertConfig read_bert_config(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  require(fs::is_directory(folder), "model folder ", in_quotes(folder.string()), " does not exist");
+  require(fs::exists(path), folder.string(), " is no model folder: it has no config.json");
+  return bert_config(load_json(path), path.string());
+}
+
+BertHeads heads_in(const WeightFolder& weights, const BertConfig& config) {
+  const Names names(weights, config);
+  const std::vector<BertName> all =
+      names_around_layers(config, {.pooler = true, .masked_lm = true, .labels = 1});
+  BertHeads heads;
+  heads.pooler = has_all(names, all, "pooler.");
+  heads.masked_lm = has_all(names, all, "masked_lm.");
+  if (!heads.pooler || !has_all(names, all, "classifier.")) return heads;
+  for (const BertName& name : all)
+    if (name.ours == "classifier.weight") {
+      const Shape& shape = weights.entry(names.find(name.theirs[0], true)).shape;
+      require(shape.rank() == 2 && shape[0] > 0, weights.where(), ": ", in_quotes(name.theirs[0]),
+              " has shape ", shape, ", wanted [labels, ", config.hidden_size, "]");
+      heads.labels = shape[0];
+    }
+  return heads;
+}
+
+LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertHeads>& heads) {
+  const BertConfig config = read_bert_config(folder);
+  const WeightFolder weights(folder);
+  const Names names(weights, config);
+  check_size(weights, config, names);
+  refuse_leftovers(weights, config, names);
+  const BertHeads there = heads_in(weights, config);
+  const auto named = static_cast<int64_t>(config.labels.size());
+  require(heads || there.labels == 0 || there.labels == named, weights.where(), ": a classifier of ",
+          there.labels, " labels, but config.json has ", named);
+  LoadedBert loaded{std::make_unique<Bert>(config, heads.value_or(there), rng, false), {}};
+  std::unordered_map<std::string, Var> fresh;
+  for (const auto& [name, parameter] : loaded.network->parameters()) fresh.emplace(name, parameter);
+  for (const BertName& name : bert_names(config, heads_to_read(loaded.network->heads(), there))) {
+    const auto place = fresh.find(name.ours);
+    FOVEA_ASSERT(place != fresh.end());
+    place->second.set_value(read(weights, names, name, place->second.shape()));
+    fresh.erase(place);
+  }
+  std::vector<nn::NamedParameter> drawn;
+  for (const nn::NamedParameter& parameter : loaded.network->parameters()) {
+    if (!fresh.contains(parameter.name)) continue;
+    drawn.push_back(parameter);
+    loaded.fresh.push_back(parameter.name);
+  }
+  loaded.network->draw(drawn, rng);
+  return loaded;
+}
+
+std::vector<TensorToWrite> bert_weights(const Bert& network) {
+  std::unordered_map<std::string, Tensor> values;
+  for (const auto& [name, parameter] : network.parameters()) values.emplace(name, parameter.value());
+  const std::string prefix = bert_prefix(network.config());
+  std::vector<TensorToWrite> all;
+  for (const BertName& name : bert_names(network.config(), network.heads())) {
+    const Tensor& whole = values.at(name.ours);
+    const auto parts = static_cast<int64_t>(name.theirs.size());
+    const int64_t rows = whole.size(0) / parts;
+    for (int64_t i = 0; i < parts; ++i) {
+      const std::string& theirs = name.theirs[static_cast<size_t>(i)];
+      all.push_back(
+          TensorToWrite::floats(name.of_head ? theirs : prefix + theirs, whole.narrow(0, i * rows, rows)));
+    }
+  }
+  return all;
+}
+
+void save_bert(const fs::path& folder, const Bert& network) {
+  make_directories(folder);
+  save_safetensors(folder / "model.safetensors", bert_weights(network), nn::weights_metadata());
+  const std::string& type = network.config().model_type;
+  const std::string family = type == "bert" ? "Bert" : type == "roberta" ? "Roberta" : "DistilBert";
+  const BertHeads& heads = network.heads();
+  const char* kind = heads.labels > 0  ? "ForSequenceClassification"
+                     : heads.masked_lm ? "ForMaskedLM"
+                                       : "Model";
+  Json json = bert_config_json(network.config());
+  json["architectures"] = {family + kind};
+  save_json(folder / "config.json", json);
+}
+
+}  // namespace fovea::models

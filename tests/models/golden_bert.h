@@ -1,0 +1,81 @@
+// The golden models of the BERT family, as Hugging Face folders: what tests/golden/make_bert.py made.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io/file.h"
+#include "io/json.h"
+#include "io/safetensors.h"
+#include "models/bert.h"
+
+namespace fovea::models {
+
+class GoldenBerts {
+ public:
+  GoldenBerts() : file_(FOVEA_GOLDEN "/bert.safetensors"), list_(load_json(FOVEA_GOLDEN "/bert.json")) {
+    for (size_t i = 0; i < list_["batch"]["texts"].size(); ++i) {
+      for (const Json& id : list_["batch"]["texts"][i]) ids_.push_back(id.get<int32_t>());
+      for (const Json& type : list_["batch"]["types"][i]) types_.push_back(type.get<int32_t>());
+      lengths_.push_back(static_cast<int32_t>(list_["batch"]["texts"][i].size()));
+    }
+  }
+
+  size_t size() const { return list_["cases"].size(); }
+  std::string name(size_t i) const { return list_["cases"][i]["class"].get<std::string>(); }
+  const Json& config(size_t i) const { return list_["cases"][i]["config"]; }
+  size_t find(const std::string& name_wanted) const {
+    for (size_t i = 0; i < size(); ++i)
+      if (name(i) == name_wanted) return i;
+    return size();
+  }
+  Tensor tensor(size_t i, const std::string& name) const {
+    return file_->tensor(std::to_string(i) + "/" + name);
+  }
+  bool contains(size_t i, const std::string& name) const {
+    return file_->contains(std::to_string(i) + "/" + name);
+  }
+
+  // The batch: packed texts and the kinds of their tokens.
+  Sentences texts() const { return {ids_, lengths_}; }
+  // Kinds count only where the model was given them.
+  std::span<const int32_t> types(const BertConfig& config) const {
+    return config.type_vocab_size > 1 ? std::span<const int32_t>(types_) : std::span<const int32_t>();
+  }
+  std::vector<int32_t> labels() const { return list_["batch"]["labels"].get<std::vector<int32_t>>(); }
+  std::vector<int32_t> words() const { return list_["batch"]["words"].get<std::vector<int32_t>>(); }
+  // Where the first two tokens of each text stand.
+  std::vector<int32_t> first_two() const {
+    std::vector<int32_t> places;
+    int32_t begin = 0;
+    for (const int32_t length : lengths_) {
+      places.insert(places.end(), {begin, begin + 1});
+      begin += length;
+    }
+    return places;
+  }
+
+  // Writes model i as a folder. `change` may rename a tensor, or have it left out by giving false.
+  void write(
+      size_t i, const std::filesystem::path& folder,
+      const std::function<bool(TensorToWrite&)>& change = [](TensorToWrite&) { return true; }) const {
+    make_directories(folder);
+    save_json(folder / "config.json", config(i));
+    const std::string prefix = std::to_string(i) + "/weight/";
+    std::vector<TensorToWrite> tensors;
+    for (const TensorEntry& entry : file_->entries()) {
+      if (!entry.name.starts_with(prefix)) continue;
+      TensorToWrite tensor{entry.name.substr(prefix.size()), entry.dtype, entry.shape, file_->bytes(entry)};
+      if (change(tensor)) tensors.push_back(tensor);
+    }
+    save_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
+  }
+
+ private:
+  SafetensorsFile file_;
+  Json list_;
+  std::vector<int32_t> ids_, types_, lengths_;
+};
+
+}  // namespace fovea::models
