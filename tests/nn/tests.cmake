@@ -4,3 +4,5 @@ target_compile_definitions(test_nn_transformer_test PRIVATE FOVEA_GOLDEN="${CMAK
 fovea_test(nn/recurrent_test golden unit)
 target_compile_definitions(test_nn_recurrent_test PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
 fovea_test(nn/conv_test unit)
+fovea_test(nn/gates_test golden unit)
+target_compile_definitions(test_nn_gates_test PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
