@@ -126,4 +126,5 @@ def main():
     save("gates.safetensors", tensors)
 
 
-main()
+if __name__ == "__main__":
+    main()
