@@ -13,6 +13,8 @@
 #include "base/shape.h"           // IWYU pragma: export
 #include "io/safetensors.h"       // IWYU pragma: export
 #include "nn/attention.h"         // IWYU pragma: export
+#include "nn/conv.h"              // IWYU pragma: export
+#include "nn/gates.h"             // IWYU pragma: export
 #include "nn/init.h"              // IWYU pragma: export
 #include "nn/layers.h"            // IWYU pragma: export
 #include "nn/recurrent.h"         // IWYU pragma: export

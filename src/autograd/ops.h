@@ -1,6 +1,7 @@
 // Every op that has a gradient.
 #pragma once
 
+#include "autograd/ops_conv.h"       // IWYU pragma: export
 #include "autograd/ops_linear.h"     // IWYU pragma: export
 #include "autograd/ops_loss.h"       // IWYU pragma: export
 #include "autograd/ops_math.h"       // IWYU pragma: export

@@ -47,11 +47,11 @@ void round_to_int8(const nn::Module& module) {
 
 void save_int8_weights(const nn::Module& module, const std::filesystem::path& path,
                        const Metadata& metadata) {
-  const std::vector<nn::NamedParameter> parameters = module.parameters();
+  const std::vector<nn::NamedParameter> state = module.state();
   std::vector<Int8Matrix> matrices;
-  matrices.reserve(parameters.size());  // what is to be written points into it
+  matrices.reserve(state.size());  // what is to be written points into it
   std::vector<TensorToWrite> tensors;
-  for (const nn::NamedParameter& parameter : parameters) {
+  for (const nn::NamedParameter& parameter : state) {
     if (parameter.value.rank() != 2) {
       tensors.push_back(TensorToWrite::floats(parameter.name, parameter.value.value()));
       continue;

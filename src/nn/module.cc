@@ -14,22 +14,43 @@ void Module::share_parameter(std::string name, const Var& value) {
   own_.push_back({std::move(name), value});
 }
 
+Var Module::add_buffer(std::string name, Tensor value) {
+  const Var buffer(std::move(value));
+  own_buffers_.push_back({std::move(name), buffer});
+  return buffer;
+}
+
 void Module::add_child(std::string name, Module& child) {
   children_.emplace_back(std::move(name), &child);
 }
 
-void Module::collect(const std::string& prefix, std::vector<NamedParameter>& all) const {
-  for (const NamedParameter& own : own_) {
-    const bool known = std::any_of(
-        all.begin(), all.end(), [&](const NamedParameter& other) { return other.value.is_same(own.value); });
-    if (!known) all.push_back({prefix + own.name, own.value});
-  }
-  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", all);
+void Module::collect(const std::string& prefix, std::initializer_list<List> lists,
+                     std::vector<NamedParameter>& all) const {
+  for (const List list : lists)
+    for (const NamedParameter& own : this->*list) {
+      const bool known = std::any_of(all.begin(), all.end(), [&](const NamedParameter& other) {
+        return other.value.is_same(own.value);
+      });
+      if (!known) all.push_back({prefix + own.name, own.value});
+    }
+  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", lists, all);
 }
 
 std::vector<NamedParameter> Module::parameters() const {
   std::vector<NamedParameter> all;
-  collect("", all);
+  collect("", {&Module::own_}, all);
+  return all;
+}
+
+std::vector<NamedParameter> Module::buffers() const {
+  std::vector<NamedParameter> all;
+  collect("", {&Module::own_buffers_}, all);
+  return all;
+}
+
+std::vector<NamedParameter> Module::state() const {
+  std::vector<NamedParameter> all;
+  collect("", {&Module::own_, &Module::own_buffers_}, all);
   return all;
 }
 
@@ -44,17 +65,17 @@ void Module::clear_grad() const {
 }
 
 void load_parameters(const Module& module, const std::function<Tensor(std::string_view)>& find) {
-  const std::vector<NamedParameter> parameters = module.parameters();
+  const std::vector<NamedParameter> state = module.state();
   std::vector<Tensor> values;
-  values.reserve(parameters.size());
-  for (const auto& [name, parameter] : parameters) {
+  values.reserve(state.size());
+  for (const auto& [name, parameter] : state) {
     Tensor value = find(name);
     require(value.defined(), "weights: '", name, "' of shape ", parameter.shape(), " is missing");
     require(value.shape() == parameter.shape(), "weights: '", name, "' has shape ", value.shape(),
             ", wanted ", parameter.shape());
     values.push_back(std::move(value));
   }
-  for (size_t i = 0; i < values.size(); ++i) parameters[i].value.set_value(values[i]);
+  for (size_t i = 0; i < values.size(); ++i) state[i].value.set_value(values[i]);
 }
 
 }  // namespace fovea::nn

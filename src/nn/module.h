@@ -1,11 +1,13 @@
 // Module: something that owns parameters, and finds them by name so that weights map to files.
 //
-// A layer registers its parameters and children in its constructor. Full names join with dots, as in PyTorch:
-// "encoder.layers.0.linear1.weight".
+// A layer registers its parameters, buffers and children in its constructor. Full names join with dots, as in
+// PyTorch: "encoder.layers.0.linear1.weight". A buffer belongs to the weights of a module as a parameter
+// does, but no optimiser trains it: the running mean of a batch norm.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,6 +44,9 @@ class Module {
   // children share (tied embeddings) stands once, under its first name.
   std::vector<NamedParameter> parameters() const;
   int64_t parameter_count() const;
+  // All buffers, and parameters and buffers together: what files, averages and checkpoints hold.
+  std::vector<NamedParameter> buffers() const;
+  std::vector<NamedParameter> state() const;
 
   // Drops all gradients.
   void clear_grad() const;
@@ -52,18 +57,23 @@ class Module {
   Var add_parameter(std::string name, Tensor value);
   // Registers a parameter owned elsewhere (tied weights).
   void share_parameter(std::string name, const Var& value);
+  // Registers and returns what is kept with the parameters, and changed in place by the layer itself.
+  Var add_buffer(std::string name, Tensor value);
   // Registers a child that is a member of this object (or owned by it) and lives as long.
   void add_child(std::string name, Module& child);
 
  private:
-  void collect(const std::string& prefix, std::vector<NamedParameter>& all) const;
+  using List = std::vector<NamedParameter> Module::*;
+  void collect(const std::string& prefix, std::initializer_list<List> lists,
+               std::vector<NamedParameter>& all) const;
 
-  std::vector<NamedParameter> own_;
+  std::vector<NamedParameter> own_, own_buffers_;
   std::vector<std::pair<std::string, Module*>> children_;
 };
 
-// Copies values into the parameters of the same names; `find` returns an undefined tensor for a name it
-// lacks. Throws, naming the parameter, when one is missing or has another shape; nothing is changed then.
+// Copies values into the parameters and buffers of the same names; `find` returns an undefined tensor for a
+// name it lacks. Throws, naming the parameter, when one is missing or has another shape; nothing is changed
+// then.
 void load_parameters(const Module& module, const std::function<Tensor(std::string_view name)>& find);
 
 }  // namespace fovea::nn

@@ -8,7 +8,7 @@
 
 namespace fovea::nn {
 
-// Views of the parameters' own memory, to be written while the module lives.
+// Views of the parameters' and buffers' own memory, to be written while the module lives.
 std::vector<TensorToWrite> weights_of(const Module& module);
 
 // What such a file says of itself: "pt", asked for by Hugging Face's loaders, is PyTorch's layout of tensors.

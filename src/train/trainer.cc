@@ -48,7 +48,7 @@ void check_options(const TrainOptions& o) {
   at_least("patience", o.patience, int64_t{0});
 }
 
-// The first parameter that holds a NaN or Inf; empty when none does.
+// The first parameter or buffer that holds a NaN or Inf; empty when none does.
 std::string first_bad_weight(const std::vector<nn::NamedParameter>& parameters) {
   std::vector<kernels::ConstTensor> tensors;
   for (const nn::NamedParameter& parameter : parameters)
@@ -81,7 +81,7 @@ class Trainer::Run {
         lock_((make_directories(directory), directory)),
         store_(directory),
         recent_(directory, trainer.options_.average) {
-    if (t_.options_.ema > 0) ema_.emplace(t_.optimizer_.parameters(), t_.options_.ema);
+    if (t_.options_.ema > 0) ema_.emplace(t_.model_.state(), t_.options_.ema);
   }
 
   Outcome train() {
@@ -210,7 +210,7 @@ class Trainer::Run {
   }
 
   void check_weights() const {
-    const std::string bad = first_bad_weight(t_.optimizer_.parameters());
+    const std::string bad = first_bad_weight(t_.model_.state());
     if (!bad.empty()) fail_not_finite(t_.state_.step, "the weight " + in_quotes(bad) + " is not finite");
   }
 
@@ -284,7 +284,7 @@ class Trainer::Run {
     if (fs::exists(set / "ema.safetensors"))
       ema_->load_state(*SafetensorsFile(set / "ema.safetensors"));
     else
-      ema_.emplace(t_.optimizer_.parameters(), t_.options_.ema);
+      ema_.emplace(t_.model_.state(), t_.options_.ema);
   }
 
   [[noreturn]] void fail_not_finite(int64_t step, const std::string& what) const {

@@ -3,6 +3,9 @@
 
 #include "data/batches.h"
 #include "data/files.h"
+#include "data/idx.h"
+#include "data/images.h"
+#include "data/tar.h"
 #include "data/text.h"
 #include "infer/bleu.h"
 
@@ -66,6 +69,34 @@ TEST(Tatoeba, GivesChineseAndEnglishFromItsColumns) {
 TEST(Imdb, IsReadFromGzip) {
   FOVEA_NEEDS_DATA(path, "imdb/test.tsv.gz");
   EXPECT_EQ(read_lines(path).size(), 25000u);
+}
+
+TEST(Mnist, IsReadFromGzip) {
+  FOVEA_NEEDS_DATA(images, "mnist/train-images-idx3-ubyte.gz");
+  FOVEA_NEEDS_DATA(labels, "mnist/train-labels-idx1-ubyte.gz");
+  const LabelledImages mnist = read_labelled_idx(images, labels);
+  EXPECT_EQ(mnist.count, 60000);
+  EXPECT_EQ(mnist.height, 28);
+  EXPECT_EQ(mnist.width, 28);
+  EXPECT_EQ(std::vector<int32_t>(mnist.labels.begin(), mnist.labels.begin() + 5),
+            (std::vector<int32_t>{5, 0, 4, 1, 9}));
+  double sum = 0;
+  for (const uint8_t pixel : mnist.pixels) sum += pixel;
+  EXPECT_NEAR(sum / (60000.0 * 28 * 28 * 255), 0.1307, 1e-4) << "the mean that everyone subtracts";
+}
+
+TEST(Flickr8k, EveryPhotographIsFoundInTheArchiveAndRead) {
+  FOVEA_NEEDS_DATA(path, "flickr8k/images.tar");
+  const TarFile tar(path);
+  int64_t pictures = 0;
+  for (const TarMember& member : tar.members()) {
+    if (!member.name.ends_with(".jpg")) continue;
+    if (pictures++ % 97 != 0) continue;
+    const Image image = decode_image(tar.read(member), member.name);
+    EXPECT_EQ(image.height, 160) << member.name;
+    EXPECT_EQ(image.width, 160) << member.name;
+  }
+  EXPECT_EQ(pictures, 8091);
 }
 
 }  // namespace

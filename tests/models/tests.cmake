@@ -10,3 +10,9 @@ target_link_libraries(test_models_classification_test PRIVATE nlohmann_json::nlo
 fovea_test(models/bert_test golden)
 target_compile_definitions(test_models_bert_test PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
 target_link_libraries(test_models_bert_test PRIVATE nlohmann_json::nlohmann_json)
+fovea_test(models/image_test golden unit)
+target_compile_definitions(test_models_image_test PRIVATE FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
+fovea_test(models/mobilenet_test golden unit data)
+target_compile_definitions(test_models_mobilenet_test PRIVATE
+  FOVEA_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden" FOVEA_SOURCE="${CMAKE_SOURCE_DIR}")
+target_link_libraries(test_models_mobilenet_test PRIVATE PkgConfig::zlib)

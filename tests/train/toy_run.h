@@ -1,4 +1,5 @@
-// A small run that the loop's tests share: a network with dropout learns what another network computes.
+// A small run that the loop's tests share: a network with dropout and batch norm (whose running moments are
+// buffers) learns what another network computes.
 #pragma once
 
 #include <filesystem>
@@ -7,6 +8,7 @@
 
 #include "autograd/ops.h"
 #include "io/file.h"
+#include "nn/conv.h"
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "train/checkpoint.h"
@@ -19,17 +21,20 @@ constexpr int64_t kWidth = 32, kHidden = 600, kExamples = 100, kBatch = 24;
 
 class ToyNetwork : public nn::Module {
  public:
-  explicit ToyNetwork(Rng rng) : first(kWidth, kHidden, rng), second(kHidden, kWidth, rng) {
+  explicit ToyNetwork(Rng rng) : first(kWidth, kHidden, rng), second(kHidden, kWidth, rng), norm(kHidden) {
     add_child("first", first);
+    add_child("norm", norm);
     add_child("second", second);
     scale = add_parameter("scale", Tensor::full({kHidden}, 1));
     shift = add_parameter("shift", Tensor::zeros({kHidden}));
   }
   Var operator()(const Var& x, nn::Context& context) const {
-    const Var hidden = dropout(first(x, Activation::gelu), context.rate(0.1f), context.next_seed());
+    const Var normed = norm(first(x, Activation::gelu), context);
+    const Var hidden = dropout(normed, context.rate(0.1f), context.next_seed());
     return second(layer_norm(hidden, scale, shift));
   }
   nn::Linear first, second;
+  nn::BatchNorm2d norm;
   Var scale, shift;
 };
 

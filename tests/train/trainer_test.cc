@@ -180,6 +180,35 @@ TEST(Trainer, AveragedWeightsAreSavedAndComeBack) {
   EXPECT_TRUE(read_text(straight.path() / file) == read_text(resumed.path() / file));
 }
 
+TEST(Trainer, BuffersAreSavedAveragedAndLeftAloneByTheOptimiser) {
+  const TemporaryDirectory directory;
+  ToyRun run({.steps = 12, .ema = 0.9, .average = 2, .validate_every = 6, .save_every = 6});
+  run.run(directory.path());
+  const fs::path last = directory / "checkpoints/last";
+  const SafetensorsFile model(last / "model.safetensors"), ema(last / "ema.safetensors"),
+      optimizer(last / "optimizer.safetensors");
+  const std::string name = "norm.running_mean";
+  EXPECT_EQ(model->read(name), run.network.norm.running_mean.value().to_vector());
+  EXPECT_NE(model->read(name), std::vector<float>(kHidden, 0.0f)) << "it followed the batches";
+  EXPECT_NE(ema->read(name), model->read(name));
+  EXPECT_FALSE(optimizer->contains(name + ".step"));
+  for (const fs::path& kept : RecentWeights(directory.path(), 2).files())
+    EXPECT_TRUE(SafetensorsFile(kept)->contains(name)) << kept;
+}
+
+TEST(Trainer, ABrokenBufferIsNeverSaved) {
+  const TemporaryDirectory directory;
+  ToyRun run({.steps = 2});
+  run.job.should_stop = [&] {
+    run.network.norm.running_var.value().data()[3] = NAN;
+    return false;
+  };
+  run.job.validate = {};
+  EXPECT_THAT(error_of([&] { run.run(directory.path()); }),
+              HasSubstr("the weight 'norm.running_var' is not finite"));
+  EXPECT_FALSE(fs::exists(directory / "checkpoints/last"));
+}
+
 TEST(Trainer, LogsTheMeanLossSinceTheLastLineAlsoAcrossAStop) {
   const TemporaryDirectory directory;
   TrainOptions options{.steps = 40, .log_every = 10, .save_every = 5};

@@ -1,0 +1,36 @@
+#include "nn/conv.h"
+
+#include <cmath>
+
+#include "nn/init.h"
+
+namespace fovea::nn {
+
+Conv2d::Conv2d(int64_t channels, int64_t filters, Size2d kernel, Rng& rng, const Conv2dOptions& wanted,
+               bool with_bias)
+    : options(wanted) {
+  require(wanted.groups > 0 && channels > 0 && filters > 0 && channels % wanted.groups == 0 &&
+              filters % wanted.groups == 0,
+          "conv2d: ", wanted.groups, " groups, wanted a divisor of ", channels, " channels and ", filters,
+          " filters");
+  const int64_t in = channels / wanted.groups;
+  const float bound = 1 / std::sqrt(static_cast<float>(in * kernel.h * kernel.w));
+  weight = add_parameter("weight", uniform({filters, in, kernel.h, kernel.w}, -bound, bound, rng));
+  if (with_bias) bias = add_parameter("bias", uniform({filters}, -bound, bound, rng));
+}
+
+BatchNorm2d::BatchNorm2d(int64_t channels, float small, float share)
+    : weight(add_parameter("weight", Tensor::full({channels}, 1))),
+      bias(add_parameter("bias", Tensor::zeros({channels}))),
+      running_mean(add_buffer("running_mean", Tensor::zeros({channels}))),
+      running_var(add_buffer("running_var", Tensor::full({channels}, 1))),
+      epsilon(small),
+      momentum(share) {}
+
+Var BatchNorm2d::operator()(const Var& x, const Context& context, NormActivation activation) const {
+  return batch_norm(
+      x, weight, bias, running_mean.value(), running_var.value(),
+      {.training = context.training, .momentum = momentum, .epsilon = epsilon, .activation = activation});
+}
+
+}  // namespace fovea::nn

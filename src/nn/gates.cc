@@ -1,0 +1,225 @@
+#include "nn/gates.h"
+
+#include <algorithm>
+#include <string>
+
+#include "autograd/ops.h"
+
+namespace fovea::nn {
+namespace {
+
+// Shows weights [B, queries, keys] to this thread's observer.
+void show(std::string_view name, std::string_view part, const Selection& selection, const Tensor& weights) {
+  AttentionObserver* const observer = attention_observer();
+  if (observer == nullptr) return;
+  const AttentionSpec spec{.score = dot(), .selection = selection};
+  const std::string full_name = std::string(name).append(part);
+  const int64_t batch = weights.size(0), queries = weights.size(1), keys = weights.size(2);
+  const AttentionObserver::Call call{full_name, spec, batch, 1, queries, keys};
+  const AttentionObserver::Wish wish = observer->wish(call);
+  if (wish.heads.empty() || wish.rows.empty()) return;
+  const auto rows = static_cast<int64_t>(wish.rows.size());
+  const Tensor shown(Shape{batch, static_cast<int64_t>(wish.heads.size()), rows, keys});
+  for (const int32_t head : wish.heads)
+    require(head == 0, "gates: weights of head ", head, " were asked for; there is one, 0");
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t row = wish.rows[static_cast<size_t>(i)];
+    require(row >= 0 && row < queries, "gates: weights of row ", row, " were asked for; there are ", queries);
+    for (int64_t h = 0; h < shown.size(1); ++h)
+      shown.narrow(1, h, 1).narrow(2, i, 1).copy_from(weights.narrow(1, row, 1).reshape({batch, 1, 1, keys}));
+  }
+  observer->see(call, wish, {shown, {}});
+}
+
+int64_t squeezed(int64_t channels, int64_t reduction) {
+  require(channels > 0 && reduction > 0, "gates: got ", channels, " channels and a reduction of ", reduction,
+          ", wanted both above 0");
+  return std::max<int64_t>(1, channels / reduction);
+}
+
+void check_image(const char* layer, const Var& x, int64_t channels) {
+  require(x.rank() == 4 && x.size(3) == channels, layer, ": got input of shape ", x.shape(),
+          ", wanted [images, height, width, ", channels, "]");
+}
+
+// One gate [B, C] for all places of an image.
+Var as_channels(const Var& gate) {
+  return reshape(gate, {gate.size(0), 1, 1, gate.size(1)});
+}
+
+Tensor one_query(const Var& gate) {
+  return gate.value().reshape({gate.size(0), 1, gate.count() / std::max<int64_t>(1, gate.size(0))});
+}
+
+}  // namespace
+
+SqueezeExcite::SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng)
+    : fc1(channels, squeezed(channels, reduction), rng), fc2(squeezed(channels, reduction), channels, rng) {
+  add_child("fc1", fc1);
+  add_child("fc2", fc2);
+}
+
+Var SqueezeExcite::operator()(const Var& x, std::string_view name) const {
+  check_image("squeeze and excitation", x, fc1.weight.size(1));
+  const Var gate = sigmoid(fc2(fc1(global_avg_pool2d(x), Activation::relu)));
+  show(name, "", sigmoid_selection(), one_query(gate));
+  return x * as_channels(gate);
+}
+
+ChannelAttention::ChannelAttention(int64_t channels, int64_t reduction, Rng& rng)
+    : fc1(channels, squeezed(channels, reduction), rng), fc2(squeezed(channels, reduction), channels, rng) {
+  add_child("fc1", fc1);
+  add_child("fc2", fc2);
+}
+
+Var ChannelAttention::operator()(const Var& x, std::string_view name) const {
+  check_image("channel attention", x, fc1.weight.size(1));
+  const auto squeeze = [&](const Var& pooled) { return fc2(fc1(pooled, Activation::relu)); };
+  const Var gate = sigmoid(squeeze(global_avg_pool2d(x)) + squeeze(global_max_pool2d(x)));
+  show(name, "", sigmoid_selection(), one_query(gate));
+  return x * as_channels(gate);
+}
+
+SpatialAttention::SpatialAttention(Rng& rng, int64_t kernel)
+    : conv(2, 1, kernel, rng, {.padding = kernel / 2}, false) {
+  require(kernel > 0 && kernel % 2 == 1, "spatial attention: got a kernel of ", kernel,
+          ", wanted an odd number");
+  add_child("conv", conv);
+}
+
+Var SpatialAttention::operator()(const Var& x, std::string_view name) const {
+  require(x.rank() == 4, "spatial attention: got input of shape ", x.shape(),
+          ", wanted [images, height, width, channels]");
+  const Var parts[] = {mean(x, 3, true), max(x, 3, true)};
+  const Var gate = sigmoid(conv(concat(parts, 3)));
+  show(name, "", sigmoid_selection(), one_query(gate));
+  return x * gate;
+}
+
+Cbam::Cbam(int64_t channels, int64_t reduction, Rng& rng, int64_t kernel)
+    : channel(channels, reduction, rng), spatial(rng, kernel) {
+  add_child("channel", channel);
+  add_child("spatial", spatial);
+}
+
+Var Cbam::operator()(const Var& x, std::string_view name) const {
+  if (attention_observer() == nullptr) return spatial(channel(x));
+  return spatial(channel(x, std::string(name) + ".channel"), std::string(name) + ".spatial");
+}
+
+SelectiveKernel::Branch::Branch(const SelectiveKernelOptions& o, int64_t dilation, Rng& rng)
+    : conv(o.channels, o.filters, 3, rng,
+           {.stride = o.stride, .padding = dilation, .dilation = dilation, .groups = o.groups}, false),
+      norm(o.filters) {
+  add_child("conv", conv);
+  add_child("norm", norm);
+}
+
+namespace {
+
+int64_t descriptor_width(const SelectiveKernelOptions& o) {
+  require(o.branches >= 2, "selective kernel: got ", o.branches, " branches, wanted at least 2");
+  require(o.least > 0, "selective kernel: got a descriptor of at least ", o.least, ", wanted more than 0");
+  return std::max(squeezed(o.filters, o.reduction), o.least);
+}
+
+}  // namespace
+
+SelectiveKernel::SelectiveKernel(const SelectiveKernelOptions& options, Rng& rng)
+    : fc_(options.filters, descriptor_width(options), rng, false), norm_(descriptor_width(options)) {
+  for (int64_t i = 0; i < options.branches; ++i) {
+    branches_.push_back(std::make_unique<Branch>(options, i + 1, rng));
+    add_child("branches." + std::to_string(i), *branches_.back());
+  }
+  add_child("fc", fc_);
+  add_child("norm", norm_);
+  for (int64_t i = 0; i < options.branches; ++i) {
+    select_.push_back(std::make_unique<Linear>(descriptor_width(options), options.filters, rng));
+    add_child("select." + std::to_string(i), *select_.back());
+  }
+}
+
+Var SelectiveKernel::operator()(const Var& x, const Context& context, std::string_view name) const {
+  std::vector<Var> seen;
+  Var together;
+  for (const auto& branch : branches_) {
+    seen.push_back(branch->norm(branch->conv(x), context, NormActivation::relu));
+    together = together.defined() ? together + seen.back() : seen.back();
+  }
+  const Var descriptor = norm_(fc_(global_avg_pool2d(together)), context, NormActivation::relu);
+  std::vector<Var> logits;  // [B, C, 1] each
+  for (const auto& select : select_)
+    logits.push_back(reshape((*select)(descriptor), {x.size(0), select->weight.size(0), 1}));
+  const Var weights = softmax(concat(logits, 2));
+  show(name, "", soft(), weights.value());
+  Var out;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const Var share = slice(weights, 2, static_cast<int64_t>(i), 1);
+    const Var part = seen[i] * reshape(share, {x.size(0), 1, 1, weights.size(1)});
+    out = out.defined() ? out + part : part;
+  }
+  return out;
+}
+
+namespace {
+
+// The frames that exist, moved to the front of their clips, and how many there are in each.
+struct FrontFrames {
+  Var x;  // [B, T, ...]
+  std::vector<int64_t> lengths;
+};
+
+FrontFrames to_front(const Var& x, std::span<const uint8_t> present) {
+  const int64_t batch = x.size(0), frames = x.size(1);
+  require(static_cast<int64_t>(present.size()) == batch * frames, "temporal attention: got ", present.size(),
+          " marks of presence for input ", x.shape(), ", wanted ", batch * frames);
+  FrontFrames result{x, std::vector<int64_t>(static_cast<size_t>(batch))};
+  std::vector<int32_t> order;
+  bool in_order = true;
+  for (int64_t b = 0; b < batch; ++b) {
+    int64_t& count = result.lengths[static_cast<size_t>(b)];
+    for (const bool wanted : {true, false})  // those that are missing go behind, where nothing is seen
+      for (int64_t t = 0; t < frames; ++t) {
+        const int64_t place = b * frames + t;
+        if ((present[static_cast<size_t>(place)] != 0) != wanted) continue;
+        in_order &= place == static_cast<int64_t>(order.size());
+        order.push_back(static_cast<int32_t>(place));
+        count += wanted;
+      }
+  }
+  if (in_order) return result;
+  Shape rows{batch * frames, x.count() / std::max<int64_t>(1, batch * frames)};
+  result.x = reshape(gather(reshape(x, rows), order), x.shape());
+  return result;
+}
+
+}  // namespace
+
+TemporalAttention::TemporalAttention(int64_t width) {
+  require(width > 0, "temporal attention: got a width of ", width, ", wanted more than 0");
+  query = add_parameter("query", Tensor::zeros({width}));
+}
+
+Var TemporalAttention::operator()(const Var& x, const Frames& frames, std::string_view name) const {
+  const int64_t width = query.size(0);
+  require((x.rank() == 3 || x.rank() == 5) && x.size(-1) == width, "temporal attention: got input of shape ",
+          x.shape(), ", wanted [clips, frames, ", width, "] or [clips, frames, height, width, ", width, "]");
+  require(frames.lengths.empty() || frames.present.empty(),
+          "temporal attention: got lengths and marks of presence, wanted one of them");
+  const int64_t batch = x.size(0), count = x.size(1), places = x.rank() == 5 ? x.size(2) * x.size(3) : 1;
+  FrontFrames front{x, {frames.lengths.begin(), frames.lengths.end()}};
+  if (!frames.present.empty()) front = to_front(x, frames.present);
+  const Var values = reshape(front.x, {batch, count, places, width});
+  const Var keys = places == 1 ? values : mean(values, 2, true);
+  AttentionSpec spec;
+  if (!front.lengths.empty()) spec.pattern = lengths(front.lengths);
+  // One query for all clips: the gradient of the repetition is their sum.
+  const Var queries = reshape(query, {1, 1, 1, width}) + Var(Tensor::zeros({batch, 1, 1, 1}));
+  const Var out = attend(queries, reshape(keys, {batch, 1, count, width}),
+                         reshape(values, {batch, 1, count, places * width}), spec, {.name = name})
+                      .output;
+  if (x.rank() == 3) return reshape(out, {batch, width});
+  return reshape(out, {batch, x.size(2), x.size(3), width});
+}
+
+}  // namespace fovea::nn

@@ -1,0 +1,107 @@
+// Attention whose weights are gates: over channels, places, branches and frames of image networks.
+//
+// Each is a query that meets keys, and a selection: a squeezed image meets one learned key for every channel
+// and a sigmoid opens or closes it (squeeze and excitation); a softmax chooses among branches or frames. So
+// each shows its weights to this thread's AttentionObserver as attend() does: [B, 1, queries, keys]. Nobody
+// looking costs one test of a pointer. Images are [B, H, W, C].
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "attention/attention.h"
+#include "nn/conv.h"
+#include "nn/layers.h"
+
+namespace fovea::nn {
+
+// Hu et al. (2018): x * sigmoid(fc2(relu(fc1(mean over places)))).
+// Parameters: fc1.weight [C / reduction, C], fc1.bias, fc2.weight [C, C / reduction], fc2.bias.
+class SqueezeExcite : public Module {
+ public:
+  SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng);
+  // Shown under `name`: one query, C keys.
+  Var operator()(const Var& x, std::string_view name = {}) const;
+  Linear fc1, fc2;
+};
+
+// The first half of CBAM: one small network for the mean and the maximum over places, a sigmoid of the sum.
+// Parameters as SqueezeExcite's.
+class ChannelAttention : public Module {
+ public:
+  ChannelAttention(int64_t channels, int64_t reduction, Rng& rng);
+  Var operator()(const Var& x, std::string_view name = {}) const;
+  Linear fc1, fc2;
+};
+
+// The second half of CBAM: mean and maximum over channels, a convolution without bias, a sigmoid.
+// Parameters: conv.weight [1, 2, kernel, kernel].
+class SpatialAttention : public Module {
+ public:
+  explicit SpatialAttention(Rng& rng, int64_t kernel = 7);  // odd
+  // Shown under `name`: one query, H W keys.
+  Var operator()(const Var& x, std::string_view name = {}) const;
+  Conv2d conv;
+};
+
+// Woo et al. (2018): which channels, then which places. Children: channel, spatial; shown as name +
+// ".channel" and name + ".spatial".
+class Cbam : public Module {
+ public:
+  Cbam(int64_t channels, int64_t reduction, Rng& rng, int64_t kernel = 7);
+  Var operator()(const Var& x, std::string_view name = {}) const;
+  ChannelAttention channel;
+  SpatialAttention spatial;
+};
+
+struct SelectiveKernelOptions {
+  int64_t channels = 0, filters = 0;
+  int64_t stride = 1, groups = 1;
+  int64_t branches = 2;  // 3 x 3 kernels of dilation 1, 2, ...: they see 3, 5, ... places across
+  int64_t reduction = 16;
+  int64_t least = 32;  // features of the descriptor: filters / reduction, and no fewer
+};
+
+// Li et al. (2019): branches with different fields of view; a softmax over branches chooses for every
+// channel. Children: branches.i.conv, branches.i.norm; fc, norm of the descriptor; select.i, the logits of
+// branch i.
+class SelectiveKernel : public Module {
+ public:
+  SelectiveKernel(const SelectiveKernelOptions& options, Rng& rng);
+  // x: [B, H, W, channels] -> [B, H', W', filters]. Shown under `name`: a query for every channel, a key for
+  // every branch. Training wants at least two images: the descriptor is normalised over the batch.
+  Var operator()(const Var& x, const Context& context, std::string_view name = {}) const;
+
+ private:
+  struct Branch : Module {
+    Branch(const SelectiveKernelOptions& options, int64_t dilation, Rng& rng);
+    Conv2d conv;
+    BatchNorm2d norm;
+  };
+  std::vector<std::unique_ptr<Branch>> branches_;
+  Linear fc_;
+  BatchNorm2d norm_;
+  std::vector<std::unique_ptr<Linear>> select_;
+};
+
+// Which frames of a clip exist. Both empty: all.
+struct Frames {
+  std::span<const int64_t> lengths = {};  // [B]: the first so many
+  std::span<const uint8_t> present = {};  // [B T]: 0 where a frame is missing
+};
+
+// A weighted mean of the frames of a clip, weights by softmax of learned query . features / sqrt(d). A
+// missing frame has weight 0 exactly, whatever it holds; a clip without frames gives 0. Parameters: query
+// [d]; zeros at first, so that training begins with the plain mean.
+class TemporalAttention : public Module {
+ public:
+  explicit TemporalAttention(int64_t width);
+  // x: [B, T, d] -> [B, d]; or [B, T, H, W, d] -> [B, H, W, d], each frame weighed by the mean of its places.
+  // Shown under `name`: one query, T keys; where frames are missing in between, those that exist come first.
+  Var operator()(const Var& x, const Frames& frames = {}, std::string_view name = {}) const;
+  Var query;
+};
+
+}  // namespace fovea::nn

@@ -1,0 +1,7 @@
+// Any bytes as a PNG.
+#include "image_bytes.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  decode_any(data, size);
+  return 0;
+}
