@@ -8,6 +8,7 @@ void add_train(CLI::App& app) {
   train->require_subcommand(1);
   add_train_translate(*train);
   add_train_classify(*train);
+  add_train_image(*train);
 }
 
 }  // namespace fovea::cli

@@ -69,14 +69,14 @@ Json vocabulary_and_classes(int64_t vocabulary, int64_t classes) {
   return {{"vocabulary", vocabulary}, {"classes", classes}};
 }
 
-template std::vector<std::string_view> model_names<Translators>();
-template std::vector<std::string_view> model_settings<Translators>(const std::string&);
-template Json model_config<Translators>(const std::string&, const Json&, const Json&, const std::string&);
-template std::unique_ptr<TranslationModel> make_model<Translators>(const std::string&, const Json&, Rng&);
-
-template std::vector<std::string_view> model_names<Classifiers>();
-template std::vector<std::string_view> model_settings<Classifiers>(const std::string&);
-template Json model_config<Classifiers>(const std::string&, const Json&, const Json&, const std::string&);
-template std::unique_ptr<ClassificationModel> make_model<Classifiers>(const std::string&, const Json&, Rng&);
+#define FOVEA_FAMILY(Family)                                                                            \
+  template std::vector<std::string_view> model_names<Family>();                                         \
+  template std::vector<std::string_view> model_settings<Family>(const std::string&);                    \
+  template Json model_config<Family>(const std::string&, const Json&, const Json&, const std::string&); \
+  template std::unique_ptr<Family::Base> make_model<Family>(const std::string&, const Json&, Rng&)
+FOVEA_FAMILY(Translators);
+FOVEA_FAMILY(Classifiers);
+FOVEA_FAMILY(ImageClassifiers);
+#undef FOVEA_FAMILY
 
 }  // namespace fovea::models

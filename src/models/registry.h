@@ -10,6 +10,7 @@
 #include "io/json.h"
 #include "models/bahdanau.h"
 #include "models/han.h"
+#include "models/image_classifier.h"
 #include "models/lstm_classifier.h"
 #include "models/luong.h"
 #include "models/transformer.h"
@@ -47,6 +48,15 @@ struct Classifiers {
     visit(ModelEntry<LstmClassifierConfig, LstmClassifier>{"lstm"});
     visit(ModelEntry<HanConfig, Han>{"han"});
     visit(ModelEntry<TransformerClassifierConfig, TransformerClassifier>{"transformer"});
+  }
+};
+
+struct ImageClassifiers {
+  using Base = ImageClassifier;
+  static constexpr std::array kCounted = {"classes", "channels"};
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<ImageClassifierConfig, ImageClassifier>{"resnet"});
   }
 };
 

@@ -1,8 +1,5 @@
 #include "tasks/classifier.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "models/registry.h"
@@ -53,11 +50,10 @@ void save_classifier(const std::filesystem::path& folder, const ClassifierParts&
   save_classifier_config(folder, parts);
 }
 
-Predictions classify_ids(const models::ClassificationModel& network, const data::PackedSentences& texts,
-                         std::span<const int32_t> wanted, int64_t batch_tokens) {
-  Predictions predictions;
-  predictions.each.resize(static_cast<size_t>(texts.size()));
-  if (texts.size() == 0) return predictions;
+std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
+                                     const data::PackedSentences& texts, int64_t batch_tokens) {
+  std::vector<Prediction> told(static_cast<size_t>(texts.size()));
+  if (texts.size() == 0) return told;
   std::vector<data::BatchOrder::Size> sizes;
   for (int64_t i = 0; i < texts.size(); ++i) sizes.push_back({texts.length(i), 0});
   data::BatchOrder order(std::move(sizes), 0, {.max_tokens = batch_tokens, .shuffle = false});
@@ -67,30 +63,17 @@ Predictions classify_ids(const models::ClassificationModel& network, const data:
     const data::TextBatch packed = data::make_text_batch(texts, order.next());
     const Tensor logits = network.logits({packed.tokens, packed.lengths}, context).value().contiguous();
     const int64_t classes = logits.size(1);
-    for (size_t i = 0; i < packed.places.size(); ++i) {
-      const auto place = static_cast<size_t>(packed.places[i]);
-      const std::span row(logits.data() + static_cast<int64_t>(i) * classes, static_cast<size_t>(classes));
-      const auto best = std::max_element(row.begin(), row.end());
-      require(std::isfinite(*best), "the model's weights are damaged: a class scored ", *best);
-      double sum = 0;
-      for (const float logit : row) sum += std::exp(static_cast<double>(logit) - *best);
-      Prediction& one = predictions.each[place];
-      one.label = static_cast<int32_t>(best - row.begin());
-      for (const float logit : row)
-        one.probabilities.push_back(static_cast<float>(std::exp(static_cast<double>(logit) - *best) / sum));
-      if (!wanted.empty())
-        predictions.loss += std::log(sum) + *best - row[static_cast<size_t>(wanted[place])];
-    }
+    for (size_t i = 0; i < packed.places.size(); ++i)
+      told[static_cast<size_t>(packed.places[i])] =
+          prediction_of({logits.data() + static_cast<int64_t>(i) * classes, static_cast<size_t>(classes)});
   }
-  predictions.loss /= static_cast<double>(texts.size());
-  return predictions;
+  return told;
 }
 
 std::vector<Prediction> classify(const ClassifierParts& parts, std::span<const std::string> texts,
                                  int64_t batch_tokens) {
-  return classify_ids(*parts.network, data::encode_texts(texts, *parts.tokenizer, parts.encoding), {},
-                      batch_tokens)
-      .each;
+  return classify_ids(*parts.network, data::encode_texts(texts, *parts.tokenizer, parts.encoding),
+                      batch_tokens);
 }
 
 }  // namespace fovea::tasks

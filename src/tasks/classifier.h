@@ -14,6 +14,7 @@
 #include "data/tokenizer.h"
 #include "io/json.h"
 #include "models/classification.h"
+#include "tasks/prediction.h"
 
 namespace fovea::tasks {
 
@@ -34,21 +35,12 @@ void save_classifier(const std::filesystem::path& folder, const ClassifierParts&
 // All but the weights.
 void save_classifier_config(const std::filesystem::path& folder, const ClassifierParts& parts);
 
-struct Prediction {
-  int32_t label = 0;                 // its place among the labels
-  std::vector<float> probabilities;  // of every label
-};
-
 // A prediction for each text, in order; texts of similar length are looked at together, `batch_tokens` at a
 // time.
 std::vector<Prediction> classify(const ClassifierParts& parts, std::span<const std::string> texts,
                                  int64_t batch_tokens = 8192);
-// The same of tokens, with the mean negative log-likelihood of `wanted` labels where those are given.
-struct Predictions {
-  std::vector<Prediction> each;
-  double loss = 0;
-};
-Predictions classify_ids(const models::ClassificationModel& network, const data::PackedSentences& texts,
-                         std::span<const int32_t> wanted, int64_t batch_tokens);
+// The same of tokens.
+std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
+                                     const data::PackedSentences& texts, int64_t batch_tokens = 8192);
 
 }  // namespace fovea::tasks

@@ -1,7 +1,6 @@
 #include "tasks/explain_classifier.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
 #include "data/text.h"
@@ -35,12 +34,6 @@ class PoolingRecorder : public AttentionObserver {
   bool with_heads_;
 };
 
-std::string probability_text(float probability) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * static_cast<double>(probability));
-  return text;
-}
-
 // Words of one sentence, tokens [begin, end) of all.
 WeighedSentence weigh(const data::Tokenizer& tokenizer, std::span<const int32_t> ids, const float* weights) {
   const TokenLine line = token_line(tokenizer, ids);
@@ -66,15 +59,13 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
   result.labels = parts.labels;
   {
     const ObserveAttention observe(recorder);
-    result.prediction = classify_ids(*parts.network, one, {}, count).each[0];
+    result.prediction = classify_ids(*parts.network, one, count)[0];
   }
   result.record.model = parts.model;
   result.record.source_text = text;
   result.record.source = token_line(*parts.tokenizer, ids);
   result.record.layers = recorder.heads.take();
-  result.words.title =
-      parts.labels[static_cast<size_t>(result.prediction.label)] + ", " +
-      probability_text(result.prediction.probabilities[static_cast<size_t>(result.prediction.label)]);
+  result.words.title = told_text(result.prediction, parts.labels);
   if (recorder.words.rows == 0 && !result.record.layers.empty()) {
     const WeightMatrix reached = rollout(result.record, AttentionKind::encoder);
     recorder.words = WeightMatrix::zeros(1, count);

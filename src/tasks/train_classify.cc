@@ -6,7 +6,6 @@
 
 #include "autograd/ops.h"
 #include "data/text.h"
-#include "infer/class_scores.h"
 #include "io/file.h"
 #include "models/registry.h"
 
@@ -61,17 +60,6 @@ class ExampleStream {
   const Examples& examples_;
   data::BatchOrder order_;
 };
-
-train::Validation validate(const ClassifierParts& parts, const Examples& examples, int64_t batch_tokens) {
-  const Predictions found = classify_ids(*parts.network, examples.texts, examples.labels, batch_tokens);
-  std::vector<int32_t> told;
-  for (const Prediction& one : found.each) told.push_back(one.label);
-  const infer::ClassScores scores =
-      infer::score_classes(told, examples.labels, static_cast<int64_t>(parts.labels.size()));
-  return {
-      100 * scores.accuracy,
-      {{"valid_loss", found.loss}, {"accuracy", 100 * scores.accuracy}, {"macro_f1", 100 * scores.macro_f1}}};
-}
 
 std::string model_card(const ClassifyFiles& files, const ClassifierParts& parts,
                        const TrainingOutcome& outcome, const std::string& command) {
@@ -164,7 +152,10 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
     stream.order().seek(data::BatchPosition::parse(position.get<std::string>()));
   };
   job.save_more = [&](const std::filesystem::path& folder) { save_classifier_config(folder, parts); };
-  if (valid_text.size() > 0) job.validate = [&] { return validate(parts, valid, training.batch_tokens); };
+  if (valid_text.size() > 0)
+    job.validate = [&] {
+      return validation_of(classify_ids(*parts.network, valid.texts, training.batch_tokens), valid.labels);
+    };
   job.should_stop = should_stop;
   job.identity = Json{{"task", "classify"},
                       {"model", parts.model},

@@ -1,0 +1,40 @@
+// An image classifier: a model folder opened, from pictures to labels.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/json.h"
+#include "models/image_classifier.h"
+#include "tasks/pictures.h"
+#include "tasks/prediction.h"
+
+namespace fovea::tasks {
+
+struct ImageClassifierParts {
+  std::string model;  // its name in the registry
+  Json config;
+  std::vector<std::string> labels;
+  PictureForm form;
+  PixelMoments moments;  // of the training pictures
+  std::unique_ptr<models::ImageClassifier> network;
+};
+
+// Throws Error naming the file when something is missing, damaged or does not fit.
+ImageClassifierParts load_image_classifier(const std::filesystem::path& folder);
+// Writes config.json and model.safetensors, each atomically.
+void save_image_classifier(const std::filesystem::path& folder, const ImageClassifierParts& parts);
+// All but the weights.
+void save_image_classifier_config(const std::filesystem::path& folder, const ImageClassifierParts& parts);
+
+// A prediction for each picture, in order.
+std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, const Pictures& pictures,
+                                          int64_t batch = 128);
+// Of picture files.
+std::vector<Prediction> classify_picture_files(const ImageClassifierParts& parts,
+                                               std::span<const std::string> files);
+
+}  // namespace fovea::tasks
