@@ -1,4 +1,4 @@
-// fovea explain: what a model looks at as it translates a sentence or labels a text.
+// fovea explain: what a model looks at as it translates a sentence or labels a text or a picture.
 #include <iostream>
 
 #include "cli/fields_flags.h"
@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "tasks/explain.h"
 #include "tasks/explain_classifier.h"
+#include "tasks/explain_image.h"
 #include "tasks/model_folder.h"
 
 namespace fovea::cli {
@@ -26,7 +27,10 @@ constexpr const char* kFooter =
     "Without --out one map is printed in shaded blocks.\n\n"
     "Of a classifier: the text with every word as dark as its weight; .txt has a word and its weight a line. "
     "With --kind encoder,\n"
-    "the heads of a Transformer as above.\n\n"
+    "the heads of a Transformer as above.\n"
+    "Of a classifier of pictures: the picture with what each block looks at left bright, or how far each "
+    "channel's gate is\n"
+    "open; .txt has the probabilities.\n\n"
     "The ends of sentences, <s> and </s>, are shown as such, with --words too: models rest their eyes there, "
     "and\n"
     "rows would not sum to 1 without them. Alignment pairs leave them out.";
@@ -49,9 +53,23 @@ void run_classifier(const Line& line) {
   std::cout << explanation.words.title << '\n';
 }
 
+// A picture, and where a model with gates looks.
+void run_image(const Line& line) {
+  require(!line.target, "--target is of translators; ", line.folder, " holds a classifier of pictures");
+  const auto explanation = tasks::explain_image(tasks::load_image_classifier(line.folder), line.source);
+  if (line.out.empty()) {
+    std::cout << tasks::explain_image_text(explanation);
+    return;
+  }
+  write_atomically(line.out, tasks::explain_image_file(explanation, line.out));
+  std::cout << tasks::told_text(explanation.prediction, explanation.labels) << '\n';
+}
+
 void run(const Line& line) {
   if (!line.out.empty()) tasks::check_explain_ending(line.out);
-  if (tasks::read_folder_config(line.folder).task == "classify") return run_classifier(line);
+  const std::string task = tasks::read_folder_config(line.folder).task;
+  if (task == "classify") return run_classifier(line);
+  if (task == "image") return run_image(line);
   const tasks::TranslationParts parts = tasks::load_translation(line.folder);
   const AttentionRecord record = tasks::explain_translation(parts, line.source, line.target, line.options);
   if (line.out.empty()) {
@@ -70,7 +88,7 @@ void add_explain(CLI::App& app) {
       app.add_subcommand("explain", "show what a model looks at as it translates or labels a text");
   const auto line = std::make_shared<Line>();
   verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
-  verb->add_option("source", line->source, "the sentence to translate, or the text to label")
+  verb->add_option("source", line->source, "the sentence to translate, the text to label, or a picture file")
       ->required()
       ->type_name("TEXT");
   verb->add_option("--target", line->target, "explain this translation instead of the model's own")

@@ -1,0 +1,48 @@
+// Showing what an image classifier looks at: the gates of every block, laid over the picture where they speak
+// of places.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "explain/heatmap.h"
+#include "explain/overlay.h"
+#include "tasks/image_classifier.h"
+
+namespace fovea::tasks {
+
+// The weights of one gate.
+struct ShownGate {
+  std::string name;  // "stages.0.1.gate.spatial"
+  int64_t rows = 0,
+          columns =
+              0;  // of places: the map's; of channels: 1 and their number; of branches: channels, branches
+  std::vector<float> weights;
+  bool of_places = false;
+};
+
+struct ImageExplanation {
+  Prediction prediction;
+  std::vector<std::string> labels;
+  PictureForm form;
+  std::vector<uint8_t> pixels;  // as the network saw it: [height, width, channels]
+  std::vector<ShownGate> gates;
+};
+
+// Throws Error when the picture cannot be read or the model has no gates.
+ImageExplanation explain_image(const ImageClassifierParts& parts, const std::filesystem::path& picture);
+
+// The picture, and it again under each block's attention to places (CBAM).
+OverlayFigure places_figure(const ImageExplanation& explanation);
+// A row for each block, a column for each channel: how far its gate is open (SE, CBAM), or what share the
+// widest branch has (SK).
+HeatMap channels_map(const ImageExplanation& explanation);
+
+// The file's bytes, by its ending: .png, .svg, .pdf (places where the model weighs them, else channels),
+// .html (both, and probabilities), .json (everything), .txt (a label and its probability a line).
+std::string explain_image_file(const ImageExplanation& explanation, const std::filesystem::path& path);
+// The label, and the last map of places in shaded blocks (or channels), for a terminal.
+std::string explain_image_text(const ImageExplanation& explanation);
+
+}  // namespace fovea::tasks
