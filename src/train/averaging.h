@@ -11,7 +11,8 @@
 
 namespace fovea::train {
 
-// An exponential moving average of parameters and buffers: average += (1 - decay) * (weight - average) after every step.
+// An exponential moving average of parameters and buffers: average += (1 - decay) * (weight - average) after
+// every step.
 class Ema {
  public:
   // Begins as a copy of the weights.
