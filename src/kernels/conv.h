@@ -12,8 +12,8 @@
 //
 // Work is cut by shape alone, into chunks of images (and stripes of rows where images are few); each chunk is
 // one primitive made for one thread, and gradients of weights are summed in the order of the chunks: the
-// result is the same for any number of threads. Primitives are kept by every thread; once warm, nothing is
-// allocated.
+// result is the same for any number of threads. Primitives, scratchpads and room for packed weights are kept
+// by every thread: once warm, nothing of the size of an image or a weight is allocated.
 #pragma once
 
 #include <cstdint>

@@ -128,6 +128,7 @@ memory place_of(const memory::desc& description) {
 struct ConvPrimitive::Parts {
   dnnl::primitive primitive;
   memory x, y, packed, bias, scratch, plain;
+  memory::desc packed_order;
   size_t scratch_bytes = 0;
   std::array<dnnl_exec_arg_t, 5> arguments;
   int argument_count = 0;
@@ -172,6 +173,7 @@ ConvPrimitive::ConvPrimitive(ConvPass pass, const ConvShape& shape, bool with_bi
     p.x = place_of(d.x);
     p.y = place_of(d.y);
     p.packed = place_of(packed);
+    p.packed_order = packed;
     p.plain = place_of(d.plain_weight);
     if (pass == ConvPass::backward_weights)
       p.to_plain = dnnl::reorder(p.packed, p.plain);
@@ -196,11 +198,11 @@ ConvPrimitive::~ConvPrimitive() = default;
 ConvPrimitive::ConvPrimitive(ConvPrimitive&&) noexcept = default;
 
 int64_t ConvPrimitive::packed_floats() const {
-  return static_cast<int64_t>(parts_->packed.get_desc().get_size() / sizeof(float));
+  return static_cast<int64_t>(parts_->packed_order.get_size() / sizeof(float));
 }
 
 bool ConvPrimitive::packs_like(const ConvPrimitive& other) const {
-  return parts_->packed.get_desc() == other.parts_->packed.get_desc();
+  return parts_->packed_order == other.parts_->packed_order;
 }
 
 namespace {
