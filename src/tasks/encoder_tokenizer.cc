@@ -117,7 +117,7 @@ WordPieceParts read_wordpiece(const fs::path& folder, std::string& name) {
 }
 
 // Absurdly large where a tokenizer has no limit.
-int64_t max_tokens_of(const Json& json, const std::string& where) {
+int64_t max_tokens_of(const nlohmann::json& json, const std::string& where) {
   if (!json.contains("model_max_length") || json["model_max_length"].is_null()) return 0;
   require(json["model_max_length"].is_number(), where, ": model_max_length is no number");
   const double length = json["model_max_length"].get<double>();
@@ -162,7 +162,7 @@ WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& na
   return parts;
 }
 
-void apply_tokenizer_config(const Json& json, WordPieceParts& parts, const std::string& name) {
+void apply_tokenizer_config(const nlohmann::json& json, WordPieceParts& parts, const std::string& name) {
   require(json.is_object(), name, ": wanted an object of named options");
   data::WordPieceOptions& options = parts.options;
   if (json.contains("tokenizer_class") && json["tokenizer_class"].is_string()) {
@@ -195,7 +195,7 @@ void apply_tokenizer_config(const Json& json, WordPieceParts& parts, const std::
       options.*member = token_text(json[mark], name + ": " + mark);
   if (!json.contains("additional_special_tokens") || json["additional_special_tokens"].is_null()) return;
   require(json["additional_special_tokens"].is_array(), name, ": additional_special_tokens is no list");
-  for (const Json& token : json["additional_special_tokens"])
+  for (const nlohmann::json& token : json["additional_special_tokens"])
     options.whole.push_back(token_text(token, name + ": additional_special_tokens"));
 }
 
@@ -207,7 +207,7 @@ EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::strin
   EncoderTokenizer loaded;
   const fs::path config = folder / "tokenizer_config.json";
   if (fs::exists(config)) {
-    const Json json = load_json(config);
+    const nlohmann::json json = parse_large_json(read_text(config, kLargestFile), config.string());
     apply_tokenizer_config(json, parts, config.string());
     loaded.max_tokens = max_tokens_of(json, config.string());
   }

@@ -30,6 +30,6 @@ struct WordPieceParts {
 WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name);
 
 // Sets what a tokenizer_config.json says. Tokens that were added to the vocabulary are appended to it.
-void apply_tokenizer_config(const Json& json, WordPieceParts& parts, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, WordPieceParts& parts, const std::string& name);
 
 }  // namespace fovea::tasks
