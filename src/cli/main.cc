@@ -28,6 +28,8 @@ void add_verbs(CLI::App& app) {
   add_translate(app);
   add_classify(app);
   add_explain(app);
+  add_embed(app);
+  add_fill(app);
   add_convert(app);
   add_score(app);
 }

@@ -11,7 +11,9 @@ namespace fovea::cli {
 void add_classify(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_demo(CLI::App& app);
+void add_embed(CLI::App& app);
 void add_explain(CLI::App& app);
+void add_fill(CLI::App& app);
 void add_info(CLI::App& app);
 void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);

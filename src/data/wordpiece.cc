@@ -313,7 +313,7 @@ std::vector<std::string> parse_wordpiece_tokens(std::string_view bytes, const st
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     std::string_view token = bytes.substr(0, end);
     bytes.remove_prefix(std::min(end + 1, bytes.size()));
-    if (token.ends_with('\r')) token.remove_suffix(1);
+    while (token.ends_with('\r')) token.remove_suffix(1);
     require(is_utf8(token), name, ", line ", line, ": not UTF-8");
     tokens.emplace_back(token);
   }
@@ -326,6 +326,9 @@ std::unique_ptr<MarkedTokenizer> make_wordpiece(std::vector<std::string> tokens,
           " tokens, too many");
   require(options.longest_word > 0, name, ": words of at most ", options.longest_word,
           " characters, wanted at least 1");
+  constexpr size_t kMostWhole = 10'000;  // each is looked for in every text
+  require(options.whole.size() <= kMostWhole, name, ": ", options.whole.size(),
+          " tokens that are never cut, wanted at most ", kMostWhole);
   std::unordered_map<std::string_view, int32_t> ids;
   for (size_t i = 0; i < tokens.size(); ++i) {
     require(!tokens[i].empty(), name, ": token ", i, " is empty");

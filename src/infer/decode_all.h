@@ -11,13 +11,9 @@
 
 #include "infer/beam.h"
 #include "infer/inference.h"
+#include "infer/length_batches.h"
 
 namespace fovea {
-
-struct BatchLimits {
-  int64_t sentences = 0;  // of a batch at most; 0: no limit
-  int64_t tokens = 0;     // of a batch's sources at most, a longer sentence alone; 0: no limit
-};
 
 // sources: each ending with data::kEnd. limits: as in beam_search, one a sentence. Results stand in the order
 // of the sources.

@@ -140,11 +140,13 @@ TEST(WordPiece, RefusesBrokenVocabularies) {
   EXPECT_EQ(make(good, {.whole = {"[X]"}}),
             "vocab.txt: no '[X]' among its 4 tokens; is it the vocabulary of a BERT model?");
   EXPECT_EQ(make(good, {.longest_word = 0}), "vocab.txt: words of at most 0 characters, wanted at least 1");
+  EXPECT_EQ(make(good, {.whole = Text(10'001, "a")}),
+            "vocab.txt: 10001 tokens that are never cut, wanted at most 10000");
   const auto parse = [&](std::string_view bytes) {
     return complaint(folder, [&] { parse_wordpiece_tokens(bytes, "vocab.txt"); });
   };
   EXPECT_EQ(parse("a\nb\xFF\n"), "vocab.txt, line 2: not UTF-8");
-  EXPECT_EQ(parse_wordpiece_tokens("a\r\nb c\n\nd", "x"), (Text{"a", "b c", "", "d"}));
+  EXPECT_EQ(parse_wordpiece_tokens("a\r\nb c\r\r\n\nd", "x"), (Text{"a", "b c", "", "d"}));
   const auto tokenizer = small();
   EXPECT_EQ(complaint(folder, [&] { tokenizer->piece(11); }), "token id 11 is outside the vocabulary of 11");
   EXPECT_EQ(complaint(folder, [&] { tokenizer->decode(Ids{-1}); }),

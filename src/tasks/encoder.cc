@@ -1,0 +1,166 @@
+#include "tasks/encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "data/text.h"
+#include "infer/length_batches.h"
+#include "io/json.h"
+#include "models/bert_folder.h"
+#include "tasks/encoder_tokenizer.h"
+
+namespace fovea::tasks {
+namespace {
+
+const EncoderParts& with_masked_head(const EncoderParts& parts) {
+  const bool made = std::any_of(parts.fresh.begin(), parts.fresh.end(),
+                                [](const std::string& name) { return name.starts_with("masked_lm."); });
+  require(parts.network->masked_lm != nullptr && !made, parts.folder,
+          ": the model was saved without its head for masked tokens; wanted a folder of the kind "
+          "BertForMaskedLM");
+  require(parts.tokenizer->marks().mask >= 0, parts.folder,
+          ": the vocabulary has no token for masked places");
+  return parts;
+}
+
+bool yes_or(const std::string& word, bool otherwise) {
+  require(word.empty() || word == "yes" || word == "no", "normalize: got ", in_quotes(word),
+          ", wanted yes or no");
+  return word.empty() ? otherwise : word == "yes";
+}
+
+// The best `top` of a row of logits, with their share of all.
+std::vector<MaskCandidate> best_of(std::span<const float> logits, int64_t top,
+                                   const data::Tokenizer& tokenizer) {
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  // A model may have more rows than its vocabulary has tokens; such a row is no word.
+  std::vector<int32_t> order(std::min(logits.size(), static_cast<size_t>(tokenizer.size())));
+  std::iota(order.begin(), order.end(), 0);
+  const auto count = std::min<int64_t>(top, static_cast<int64_t>(order.size()));
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
+    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  std::vector<MaskCandidate> best;
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t id = order[static_cast<size_t>(i)];
+    const double logit = logits[static_cast<size_t>(id)];
+    best.push_back({id, tokenizer.piece(id), std::exp(logit - largest) / sum});
+  }
+  return best;
+}
+
+}  // namespace
+
+EncoderParts load_encoder(const std::filesystem::path& folder,
+                          const std::optional<models::BertHeads>& heads) {
+  require(std::filesystem::is_directory(folder), "model folder ", in_quotes(folder.string()),
+          " does not exist");
+  EncoderParts parts;
+  parts.folder = folder.string();
+  parts.modules = read_sentence_modules(folder);
+  const std::filesystem::path& model = parts.modules.model;
+  const models::BertConfig config = models::read_bert_config(model);
+  const EncoderTokenizer tokenizer = load_encoder_tokenizer(model, config.model_type);
+  parts.tokenizer = tokenizer.tokenizer;
+  require(parts.tokenizer->size() <= config.vocab_size, model.string(), ": the tokenizer has ",
+          parts.tokenizer->size(), " tokens, but config.json says ", config.vocab_size);
+  int64_t& most = parts.modules.max_tokens;
+  if (most == 0) most = tokenizer.max_tokens;
+  most = most == 0 ? config.longest() : std::min(most, config.longest());
+  Rng rng(0);
+  models::LoadedBert loaded = models::load_bert(model, rng, heads);
+  parts.network = std::move(loaded.network);
+  parts.fresh = std::move(loaded.fresh);
+  return parts;
+}
+
+Embedder::Embedder(const EncoderParts& parts, const EmbedOptions& options)
+    : tokenizer_(parts.tokenizer),
+      modules_(parts.modules),
+      max_tokens_(options.max_tokens == 0 ? parts.modules.max_tokens : options.max_tokens),
+      batch_tokens_(options.batch_tokens),
+      inference_(*parts.network) {
+  if (!options.pooling.empty()) modules_.pooling = pooling_named(options.pooling);
+  modules_.normalize = yes_or(options.normalize, modules_.normalize);
+  const int64_t marks = tokenizer_->marks_around(false), longest = inference_.config().longest();
+  require(max_tokens_ >= marks && max_tokens_ <= longest, "max_tokens: got ", max_tokens_, ", wanted ", marks,
+          " to ", longest);
+  require(batch_tokens_ > 0, "batch_tokens: got ", batch_tokens_, ", wanted 1 or more");
+}
+
+void Embedder::pool(const float* states, int64_t tokens, float* row) const {
+  const int64_t width = this->width();
+  for (int64_t i = 0; i < width; ++i) {
+    double sum = 0;
+    float largest = states[i];
+    for (int64_t t = 0; t < tokens; ++t) {
+      sum += states[t * width + i];
+      largest = std::max(largest, states[t * width + i]);
+    }
+    row[i] = modules_.pooling == Pooling::cls   ? states[i]
+             : modules_.pooling == Pooling::max ? largest
+                                                : static_cast<float>(sum / static_cast<double>(tokens));
+  }
+  if (!modules_.normalize) return;
+  double squares = 0;
+  for (int64_t i = 0; i < width; ++i) squares += double{row[i]} * row[i];
+  const double length = std::max(std::sqrt(squares), 1e-12);
+  for (int64_t i = 0; i < width; ++i) row[i] = static_cast<float>(row[i] / length);
+}
+
+Embeddings Embedder::embed(std::span<const std::string> lines) const {
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<int64_t> lengths;
+  Embeddings result{Tensor({static_cast<int64_t>(lines.size()), width()})};
+  for (const std::string& line : lines) {
+    const std::string text = modules_.prompt + line;
+    const std::vector<int32_t> ids = tokenizer_->encode(modules_.lowercase ? data::lowercase(text) : text);
+    texts.push_back(tokenizer_->mark(ids, max_tokens_).ids);
+    lengths.push_back(static_cast<int64_t>(texts.back().size()));
+    result.cut += static_cast<int64_t>(ids.size()) + tokenizer_->marks_around(false) > max_tokens_;
+  }
+  for_length_batches(lengths, {.tokens = batch_tokens_}, [&](std::span<const size_t> members) {
+    std::vector<int32_t> ids, sizes;
+    for (const size_t i : members) {
+      ids.insert(ids.end(), texts[i].begin(), texts[i].end());
+      sizes.push_back(static_cast<int32_t>(texts[i].size()));
+    }
+    const Tensor hidden = inference_.hidden({ids, sizes}, {});
+    const float* states = hidden.data();
+    for (const size_t i : members) {
+      pool(states, lengths[i], result.rows.data() + static_cast<int64_t>(i) * width());
+      states += lengths[i] * width();
+    }
+  });
+  return result;
+}
+
+MaskFiller::MaskFiller(const EncoderParts& parts)
+    : tokenizer_(with_masked_head(parts).tokenizer),
+      max_tokens_(parts.modules.max_tokens),
+      inference_(*parts.network) {}
+
+std::vector<std::vector<MaskCandidate>> MaskFiller::fill(const std::string& text, int64_t top) const {
+  require(top >= 1, "top: got ", top, ", wanted 1 or more");
+  require(data::is_utf8(text), "the text is not UTF-8");
+  const std::vector<int32_t> ids = tokenizer_->mark(tokenizer_->encode(text)).ids;
+  const auto tokens = static_cast<int32_t>(ids.size());
+  const std::string mask = tokenizer_->piece(tokenizer_->marks().mask);
+  require(std::find(ids.begin(), ids.end(), tokenizer_->marks().mask) != ids.end(), "no ", mask,
+          " in the text; put one where a word is to be found");
+  require(tokens <= max_tokens_, "the text has ", tokens, " tokens, wanted at most ", max_tokens_);
+  const Tensor hidden = inference_.hidden({ids, {&tokens, 1}}, {});
+  std::vector<std::vector<MaskCandidate>> found;
+  for (int64_t i = 0; i < tokens; ++i) {
+    if (ids[static_cast<size_t>(i)] != tokenizer_->marks().mask) continue;
+    const Tensor logits = inference_.token_logits(hidden.narrow(0, i, 1));
+    found.push_back(best_of(logits.span(), top, *tokenizer_));
+  }
+  return found;
+}
+
+}  // namespace fovea::tasks

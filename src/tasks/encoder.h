@@ -1,0 +1,104 @@
+// Reading with an encoder of the BERT family: texts to vectors, and words for masked places. From a Hugging
+// Face or sentence-transformers folder, as it is.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/fields.h"
+#include "data/marked_tokenizer.h"
+#include "infer/bert_inference.h"
+#include "models/bert.h"
+#include "tasks/sentence_modules.h"
+
+namespace fovea::tasks {
+
+// A model with its tokenizer.
+struct EncoderParts {
+  std::string folder;  // for messages
+  std::unique_ptr<models::Bert> network;
+  std::shared_ptr<const data::MarkedTokenizer> tokenizer;
+  SentenceModules modules;         // max_tokens is set: the most that the model can read, or fewer
+  std::vector<std::string> fresh;  // parameters that the folder lacks
+};
+
+// heads: as models::load_bert() has them. Throws Error naming the file when something is missing, damaged or
+// does not fit.
+EncoderParts load_encoder(const std::filesystem::path& folder,
+                          const std::optional<models::BertHeads>& heads = {});
+
+struct EmbedOptions {
+  std::string pooling = "";    // empty: as the folder says, or mean
+  std::string normalize = "";  // "yes" or "no"; empty: as the folder says, or no
+  int64_t max_tokens = 0;
+  int64_t batch_tokens = 2048;
+
+  static constexpr auto fields() {
+    using T = EmbedOptions;
+    return std::tuple{
+        Field{"pooling", &T::pooling,
+              "what of a text's tokens becomes its vector: mean, cls (the first one's) or max; without it, "
+              "as the "
+              "folder says, or mean"},
+        Field{"normalize", &T::normalize,
+              "yes: vectors of length 1; no: as they come; without it, as the folder says, or no"},
+        Field{"max_tokens", &T::max_tokens,
+              "tokens read of a text, its marks among them; 0: as the folder says"},
+        Field{"batch_tokens", &T::batch_tokens, "tokens read at once"}};
+  }
+};
+
+struct Embeddings {
+  Tensor rows;      // [lines, width]
+  int64_t cut = 0;  // lines that were longer than max_tokens
+};
+
+class Embedder {
+ public:
+  // Packs the weights as they are now. Throws Error on options that make no sense.
+  Embedder(const EncoderParts& parts, const EmbedOptions& options);
+
+  // A line's vector does not depend on the other lines. An empty line has one too.
+  Embeddings embed(std::span<const std::string> lines) const;
+  int64_t width() const { return inference_.config().hidden_size; }
+  int64_t max_tokens() const { return max_tokens_; }
+
+ private:
+  void pool(const float* states, int64_t tokens, float* row) const;
+
+  std::shared_ptr<const data::MarkedTokenizer> tokenizer_;
+  SentenceModules modules_;
+  int64_t max_tokens_, batch_tokens_;
+  BertInference inference_;
+};
+
+struct MaskCandidate {
+  int32_t token = 0;
+  std::string text;  // as the vocabulary spells it
+  double probability = 0;
+};
+
+class MaskFiller {
+ public:
+  // Packs the weights as they are now. Throws Error when the folder has no head for masked tokens.
+  explicit MaskFiller(const EncoderParts& parts);
+
+  // For each masked place of the text its `top` best tokens, best first. Throws Error on a text without one,
+  // or longer than the model can read.
+  std::vector<std::vector<MaskCandidate>> fill(const std::string& text, int64_t top) const;
+
+ private:
+  std::shared_ptr<const data::MarkedTokenizer> tokenizer_;
+  int64_t max_tokens_;
+  BertInference inference_;
+};
+
+// What load_encoder() is asked for by MaskFiller: the masked-token head.
+inline constexpr models::BertHeads kMaskedHead{.masked_lm = true};
+
+}  // namespace fovea::tasks

@@ -1,0 +1,32 @@
+// Any bytes as tokenizer.json, and as tokenizer_config.json beside a vocabulary: refused with an Error, or a
+// tokenizer that cuts texts without harm.
+#include <cstdlib>
+
+#include "base/error.h"
+#include "tasks/encoder_tokenizer.h"
+
+namespace {
+
+void cut_texts(fovea::tasks::WordPieceParts parts) {
+  const auto tokenizer = fovea::data::make_wordpiece(std::move(parts.tokens), parts.options, "input");
+  for (const char* text : {"a green house [MASK]", "我喜欢食物 café", "\xFF\xC3 broken", ""})
+    for (const int32_t id : tokenizer->encode(text))
+      if (id < 0 || id >= tokenizer->size()) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  try {
+    cut_texts(fovea::tasks::parse_wordpiece_json(text, "input"));
+  } catch (const fovea::Error&) {
+  }
+  try {
+    fovea::tasks::WordPieceParts parts{{"[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "我"}, {}};
+    fovea::tasks::apply_tokenizer_config(fovea::parse_large_json(text, "input"), parts, "input");
+    cut_texts(std::move(parts));
+  } catch (const fovea::Error&) {
+  }
+  return 0;
+}
