@@ -135,7 +135,7 @@ void run_pictures(const Line& line) {
 }
 
 void run(const Line& line) {
-  tasks::read_folder_config(line.folder).task == "image" ? run_pictures(line) : run_text(line);
+  tasks::task_of(line.folder) == "image" ? run_pictures(line) : run_text(line);
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <iostream>
 
+#include "cli/answer_lines.h"
 #include "cli/fields_flags.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "data/lines.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include "tasks/encoder.h"
@@ -59,7 +59,6 @@ class Printer {
       const auto row = all.subspan(i * width_, width_);
       format_ == "text" ? print_text(row) : print_json(lines[i], row);
     }
-    std::cout << std::flush;
   }
   void finish() const {
     if (format_ != "npy") return;
@@ -78,24 +77,12 @@ void run(const Line& line) {
   const tasks::EncoderParts parts = tasks::load_encoder(line.folder, models::BertHeads{});
   const tasks::Embedder embedder(parts, line.options);
   Printer printer(line.format, embedder.width());
-  data::LineReader reader("-");
-  std::vector<std::string> waiting;
-  std::string text;
   int64_t cut = 0;
-  while (std::cout.good()) {
-    const bool more = reader.next(text);
-    const bool usable = more && reader.fault() == data::LineFault::none;
-    if (usable) waiting.push_back(text);
-    // Whoever typed a line, or waits for the answer to one, gets it at once.
-    if (!waiting.empty() && (!usable || !reader.waiting() || waiting.size() >= kLinesAtOnce)) {
-      const tasks::Embeddings found = embedder.embed(waiting);
-      printer.print(waiting, found.rows);
-      cut += found.cut;
-      waiting.clear();
-    }
-    require(usable || !more, reader.fault_text());
-    if (!more) break;
-  }
+  answer_lines(kLinesAtOnce, data::kMaxLineBytes, [&](const std::vector<std::string>& lines, int64_t) {
+    const tasks::Embeddings found = embedder.embed(lines);
+    printer.print(lines, found.rows);
+    cut += found.cut;
+  });
   printer.finish();
   if (cut > 0)
     std::cerr << "fovea: " << cut << (cut == 1 ? " line was" : " lines were") << " cut to "

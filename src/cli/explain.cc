@@ -67,7 +67,7 @@ void run_image(const Line& line) {
 
 void run(const Line& line) {
   if (!line.out.empty()) tasks::check_explain_ending(line.out);
-  const std::string task = tasks::read_folder_config(line.folder).task;
+  const std::string task = tasks::task_of(line.folder);
   if (task == "classify") return run_classifier(line);
   if (task == "image") return run_image(line);
   const tasks::TranslationParts parts = tasks::load_translation(line.folder);

@@ -18,6 +18,8 @@ constexpr const char* kFooter =
     "stand in a\n"
     "JSON file given by --config, with underscores for dashes; flags win over it.\n"
     "  fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10\n"
+    "  fovea train classify --from all-MiniLM-L6-v2 --train train.tsv --valid dev.tsv --steps 2000 --out "
+    "model\n"
     "  fovea train classify --model transformer --self-attention \"scaled_dot / window(64,64)|global(0)\" "
     "--max-length 4096 ...";
 

@@ -135,6 +135,10 @@ TrainSettings<Task> settle(const TrainLine& line) {
   for (const Json* said : std::initializer_list<const Json*>{&file, &line.flags})
     if (said->is_object() && said->contains("model"))
       value_from_json((*said)["model"], settings.training.model, "model");
+  if constexpr (requires { settings.training.from; })
+    for (const Json* said : std::initializer_list<const Json*>{&file, &line.flags})
+      if (said->is_object() && said->contains("from"))
+        value_from_json((*said)["from"], settings.training.from, "from");
   apply_preset(preset, settings.training, settings.model);
   if (!line.config.empty()) apply(file, settings, line.config);
   apply(line.flags, settings, "flags");

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/parallel.h"
+#include "data/marked_tokenizer.h"
 #include "data/text.h"
 
 namespace fovea::data {
@@ -311,6 +312,8 @@ std::vector<int32_t> encode_text(std::string_view text, const Tokenizer& tokeniz
                                  const TextEncoding& encoding) {
   std::string lower;
   if (encoding.lowercase) text = lower = lowercase(text);
+  if (const auto* marked = dynamic_cast<const MarkedTokenizer*>(&tokenizer))
+    return marked->mark(tokenizer.encode(text), encoding.max_tokens).ids;
   std::vector<int32_t> ids;
   if (encoding.form == TextForm::marked) ids.push_back(kBegin);
   const auto add = [&](std::string_view part) {

@@ -47,7 +47,7 @@ std::vector<std::string_view> split_sentences(std::string_view text);
 // How a text's tokens are laid out for a model.
 enum class TextForm {
   plain,      // tokens </s>
-  marked,     // <s> tokens </s>
+  marked,     // <s> tokens </s>, or between the marks of the tokenizer's own
   sentences,  // each sentence's tokens </s>
 };
 

@@ -4,11 +4,13 @@
 #include "io/safetensors.h"
 #include "models/registry.h"
 #include "nn/weights.h"
+#include "tasks/bert_classifier.h"
 #include "tasks/model_folder.h"
 
 namespace fovea::tasks {
 
 ClassifierParts load_classifier(const std::filesystem::path& folder) {
+  if (is_foreign_folder(folder)) return load_bert_classifier(folder);
   const FolderConfig config = read_folder_config(folder, "classify");
   const std::string where = (folder / "config.json").string();
   ClassifierParts parts;
@@ -20,6 +22,8 @@ ClassifierParts load_classifier(const std::filesystem::path& folder) {
     value_from_json(config.all["lowercase"], parts.encoding.lowercase, where + ": lowercase");
   if (config.all.contains("max_length"))
     value_from_json(config.all["max_length"], parts.encoding.max_tokens, where + ": max_length");
+  if (config.model == kBertModel)
+    return load_bert_checkpoint(folder, config.settings, parts.labels, parts.encoding.max_tokens);
   parts.tokenizer = data::load_tokenizers(folder).source;
   Rng rng(0);
   parts.network = models::make_model<models::Classifiers>(config.model, config.settings, rng);
@@ -35,7 +39,8 @@ ClassifierParts load_classifier(const std::filesystem::path& folder) {
 }
 
 void save_classifier_config(const std::filesystem::path& folder, const ClassifierParts& parts) {
-  data::save_tokenizers(folder, {parts.tokenizer, parts.tokenizer});
+  if (parts.tokenizer_files.empty()) data::save_tokenizers(folder, {parts.tokenizer, parts.tokenizer});
+  for (const auto& [name, bytes] : parts.tokenizer_files) write_atomically(folder / name, bytes);
   save_json(folder / "config.json", Json{{"task", "classify"},
                                          {"model", parts.model},
                                          {"settings", parts.config},
@@ -46,6 +51,7 @@ void save_classifier_config(const std::filesystem::path& folder, const Classifie
 
 void save_classifier(const std::filesystem::path& folder, const ClassifierParts& parts) {
   make_directories(folder);
+  if (parts.model == kBertModel) return save_bert_classifier(folder, parts);
   save_safetensors(folder / "model.safetensors", nn::weights_of(*parts.network), {{"format", "fovea"}});
   save_classifier_config(folder, parts);
 }

@@ -1,7 +1,7 @@
 // A text classifier: a model folder opened, from lines of text to labels.
 //
 // The folder holds config.json (with the labels), model.safetensors and the tokenizer, and nothing else is
-// needed.
+// needed. Hugging Face's folders of BERT-family classifiers are read as they are, and written so.
 #pragma once
 
 #include <filesystem>
@@ -26,6 +26,8 @@ struct ClassifierParts {
   std::shared_ptr<const data::Tokenizer> tokenizer;
   data::TextEncoding encoding;
   std::unique_ptr<models::ClassificationModel> network;
+  // Of a BERT-family encoder: the files its tokenizer came in, by name. Empty: the tokenizer writes its own.
+  std::vector<std::pair<std::string, std::string>> tokenizer_files = {};
 };
 
 // Throws Error naming the file when something is missing, damaged or does not fit.

@@ -39,4 +39,17 @@ FolderConfig read_folder_config(const std::filesystem::path& folder, const std::
   return config;
 }
 
+bool is_foreign_folder(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  // sentence-transformers may keep the model in a folder of its own.
+  if (std::filesystem::exists(folder / "modules.json")) return true;
+  if (!std::filesystem::exists(path)) return false;
+  const Json json = load_json(path);
+  return json.is_object() && !json.contains("task") && json.contains("model_type");
+}
+
+std::string task_of(const std::filesystem::path& folder) {
+  return is_foreign_folder(folder) ? "classify" : read_folder_config(folder).task;
+}
+
 }  // namespace fovea::tasks

@@ -8,6 +8,7 @@
 #include "data/text.h"
 #include "io/file.h"
 #include "models/registry.h"
+#include "tasks/bert_classifier.h"
 
 namespace fovea::tasks {
 namespace {
@@ -32,6 +33,23 @@ data::Tokenizers learn(const ClassifyTraining& training, const data::LabelledTex
   const std::span<const std::string> texts(training.lowercase ? lower : text.texts);
   const auto tokenizer = learn_tokenizer(training.tokenizer, training.vocabulary, {&texts, 1});
   return {tokenizer, tokenizer};
+}
+
+// A fresh network with a tokenizer learnt from the text.
+ClassifierParts begin_classifier(const ClassifyFiles& files, const ClassifyTraining& training,
+                                 const Json& model_settings, const data::LabelledText& text,
+                                 std::vector<std::string> labels, RunObserver& observer, Rng& rng) {
+  ClassifierParts parts;
+  parts.model = training.model;
+  parts.labels = std::move(labels);
+  parts.tokenizer = obtain_tokenizers(files.out, [&] { return learn(training, text, observer); }).source;
+  parts.config = models::model_config<models::Classifiers>(
+      training.model, model_settings,
+      models::vocabulary_and_classes(parts.tokenizer->size(), static_cast<int64_t>(parts.labels.size())));
+  parts.network = models::make_model<models::Classifiers>(training.model, parts.config, rng);
+  parts.encoding = {
+      .form = parts.network->form(), .max_tokens = training.max_length, .lowercase = training.lowercase};
+  return parts;
 }
 
 // Batches of examples, shuffled anew every epoch.
@@ -82,6 +100,13 @@ std::string model_card(const ClassifyFiles& files, const ClassifierParts& parts,
 void apply_preset(const std::string& name, ClassifyTraining& training, Json& settings) {
   require(name == "tiny" || name == "small" || name == "base", "preset: got ", in_quotes(name),
           ", wanted tiny, small or base");
+  if (!training.from.empty()) {
+    training.learning_rate = 5e-5;
+    training.warmup = 100;
+    training.batch_tokens = 2048;
+    settings = Json::object();
+    return;
+  }
   const bool tiny = name == "tiny", base = name == "base";
   training.vocabulary = tiny ? 4000 : base ? 30000 : 10000;
   if (training.model == "transformer") {
@@ -107,6 +132,8 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
                                const std::string& command, RunObserver& observer,
                                const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
+  require(training.from.empty() || model_settings.empty(), "from: the encoder keeps its own sizes; got ",
+          model_settings.dump());
   require(training.max_length == 0 || training.max_length >= 8, "max_length: got ", training.max_length,
           ", wanted at least 8, or 0 for no limit");
   const data::LabelledOptions reading{.skip_bad = training.skip_bad,
@@ -117,18 +144,13 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   const data::LabelledText valid_text =
       files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading);
 
-  ClassifierParts parts;
-  parts.model = training.model;
-  parts.labels = data::label_set(text, files.train);
-  parts.encoding = {.max_tokens = training.max_length, .lowercase = training.lowercase};
+  std::vector<std::string> told = data::label_set(text, files.train);
   make_directories(files.out);
-  parts.tokenizer = obtain_tokenizers(files.out, [&] { return learn(training, text, observer); }).source;
-  parts.config = models::model_config<models::Classifiers>(
-      training.model, model_settings,
-      models::vocabulary_and_classes(parts.tokenizer->size(), static_cast<int64_t>(parts.labels.size())));
   Rng rng(options.seed);
-  parts.network = models::make_model<models::Classifiers>(training.model, parts.config, rng);
-  parts.encoding.form = parts.network->form();
+  const ClassifierParts parts =
+      training.from.empty()
+          ? begin_classifier(files, training, model_settings, text, std::move(told), observer, rng)
+          : begin_bert_classifier(training.from, std::move(told), training.max_length, rng);
   const Examples examples = encode(text, parts, files.train);
   const Examples valid = encode(valid_text, parts, files.valid);
 
@@ -164,16 +186,23 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
                       {"smoothing", training.smoothing},
                       {"seed", options.seed}};
 
-  const train::ScheduleOptions schedule{.name = "inverse_sqrt", .warmup = training.warmup};
-  const TrainingOutcome outcome = run_training(
-      {.out = files.out,
-       .network = *parts.network,
-       .rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},
-       .schedule = schedule,
-       .options = options,
-       .job = job,
-       .score_name = "accuracy"},
-      observer);
+  // A pretrained encoder is moved little, and brought to rest.
+  const bool tuned = !training.from.empty();
+  train::ScheduleOptions schedule{.name = "inverse_sqrt", .warmup = training.warmup};
+  train::Rule rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9};
+  if (tuned) rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = 0.01};
+  if (tuned && options.steps < train::kAnySteps && options.steps > training.warmup) {
+    schedule.name = "cosine";
+    schedule.steps = options.steps;
+  }
+  const TrainingOutcome outcome = run_training({.out = files.out,
+                                                .network = *parts.network,
+                                                .rule = rule,
+                                                .schedule = schedule,
+                                                .options = options,
+                                                .job = job,
+                                                .score_name = "accuracy"},
+                                               observer);
   if (outcome.outcome == train::Outcome::interrupted) return outcome;
   save_classifier(files.out, parts);
   finish_folder(files.out, model_card(files, parts, outcome, command));

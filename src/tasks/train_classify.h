@@ -17,6 +17,7 @@ namespace fovea::tasks {
 // Everything but files, the model's own settings and train::TrainOptions.
 struct ClassifyTraining {
   std::string model = "lstm";
+  std::string from = {};
   std::string tokenizer = "bpe";
   int64_t vocabulary = 8000;
   bool lowercase = true;
@@ -32,6 +33,9 @@ struct ClassifyTraining {
     using T = ClassifyTraining;
     return std::tuple{
         Field{"model", &T::model, "lstm (with attention), han (hierarchical attention) or transformer"},
+        Field{"from", &T::from,
+              "instead of a model and a tokenizer: folder of a BERT-family encoder (Hugging Face's) to train "
+              "on"},
         Field{"tokenizer", &T::tokenizer,
               "bpe or unigram (SentencePiece, learnt from the training text), or words (between spaces)"},
         Field{"vocabulary", &T::vocabulary, "tokens to learn; words: the most frequent ones, 0 for all"},
@@ -39,8 +43,10 @@ struct ClassifyTraining {
         Field{"max_length", &T::max_length, "tokens after that many are not read; 0: all are"},
         Field{"batch_tokens", &T::batch_tokens, "tokens of a batch"},
         Field{"learning_rate", &T::learning_rate, "peak, reached after the warm-up"},
-        Field{"warmup", &T::warmup,
-              "steps over which the learning rate rises; it then falls with the root of the step"},
+        Field{
+            "warmup", &T::warmup,
+            "steps over which the learning rate rises; it then falls with the root of the step (with --from, "
+            "along a cosine to 0 at --steps)"},
         Field{"smoothing", &T::smoothing, "label smoothing"},
         Field{"label_column", &T::label_column, "name or number (from 1) of the labels' column"},
         Field{"text_column", &T::text_column, "name or number (from 1) of the texts' column"},

@@ -1,0 +1,24 @@
+// A classifier of texts on an encoder of the BERT family: the classes are read off the first token.
+#pragma once
+
+#include <memory>
+
+#include "models/bert.h"
+#include "models/classification.h"
+
+namespace fovea::models {
+
+// Parameters: bert... (Bert, with the head for labels).
+class BertClassifier : public ClassificationModel {
+ public:
+  // bert has a head for labels.
+  explicit BertClassifier(std::unique_ptr<Bert> bert);
+  data::TextForm form() const override { return data::TextForm::marked; }
+  Var logits(const Sentences& texts, nn::Context& context) const override;
+  const Bert& bert() const { return *bert_; }
+
+ private:
+  std::unique_ptr<Bert> bert_;
+};
+
+}  // namespace fovea::models
