@@ -1,6 +1,7 @@
 fovea_test(explain/heatmap_test unit)
 fovea_test(explain/report_test unit)
 fovea_test(explain/text_map_test unit)
+fovea_test(explain/overlay_test unit)
 fovea_test(explain/attention_maps_test unit)
 fovea_test(explain/attention_page_test unit)
 fovea_test(explain/chart_test unit)

@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "tasks/explain_classifier.h"
 #include "tasks/train_classify.h"
+#include "tasks/untrained_encoder.h"
 
 namespace fovea::tasks {
 namespace {
@@ -116,6 +117,42 @@ TEST_F(ClassifyTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
   train();
   set_num_threads(before);
   EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
+}
+
+TEST_F(ClassifyTest, APretrainedEncoderIsTrainedOnAndStaysAFolderOfItsKind) {
+  write_untrained_encoder(folder_ / "encoder");
+  std::ofstream out(folder_ / "train.tsv");
+  for (int i = 0; i < 80; ++i)
+    out << (i % 2 ? "pos" : "neg") << "\tthe " << (i % 2 ? "food" : "paris") << " is one\n";
+  out.close();
+  files_.valid = files_.train;
+  training_ = {.from = (folder_ / "encoder").string(),
+               .max_length = 8,
+               .batch_tokens = 64,
+               .learning_rate = 3e-3,
+               .warmup = 5};
+  options_.steps = 40;
+  settings_ = Json::object();
+  EXPECT_GT(train().best, 97);
+  for (const fs::path& folder : {files_.out, files_.out / "checkpoints" / "last"}) {
+    const ClassifierParts parts = load_classifier(folder);
+    EXPECT_THAT(parts.labels, testing::ElementsAre("neg", "pos"));
+    const std::vector<std::string> texts{"The food is one", "the paris is one"};
+    const std::vector<Prediction> found = classify(parts, texts);
+    EXPECT_EQ(found[0].label, 1);
+    EXPECT_EQ(found[1].label, 0);
+    EXPECT_EQ(explain_classifier(parts, texts[0]).record.layers.size(), 2u);
+  }
+  EXPECT_EQ(load_json(files_.out / "config.json")["architectures"][0], "BertForSequenceClassification");
+  EXPECT_TRUE(fs::exists(files_.out / "vocab.txt"));
+  settings_ = {{"width", 8}};
+  EXPECT_THAT(complaint(), HasSubstr("the encoder keeps its own sizes"));
+  try {
+    load_classifier(folder_ / "encoder");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("saved without a head for labels"));
+  }
 }
 
 TEST_F(ClassifyTest, RefusesWithOneLine) {

@@ -1,0 +1,139 @@
+// From a folder of labelled pictures to a model folder, and from the folder to labels and what they rest on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/parallel.h"
+#include "data/pictures.h"
+#include "io/file.h"
+#include "tasks/explain_image.h"
+#include "tasks/train_image.h"
+
+namespace fovea::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class ImageTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("fovea-image-" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    write_class("train/bright", 24, 200);
+    write_class("train/dark", 24, 40);
+    files_ = {{(folder_ / "train").string()}, {(folder_ / "train").string()}, folder_ / "model"};
+    training_ = {.size = 16, .batch = 8, .learning_rate = 5e-3, .warmup = 5, .shift = 1};
+    options_ = {.steps = 30, .clip_norm = 1, .average = 2, .validate_every = 15, .save_every = 10, .seed = 3};
+    settings_ = {{"depth", 8}, {"width", 4}, {"gate", "cbam"}, {"reduction", 2}};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Noise around a brightness, in a picture that is no square.
+  void write_class(const std::string& name, int count, int brightness) {
+    fs::create_directories(folder_ / name);
+    Rng rng(static_cast<uint64_t>(brightness));
+    for (int i = 0; i < count; ++i) {
+      std::vector<uint8_t> pixels(3 * 20 * 30);
+      for (uint8_t& value : pixels) value = static_cast<uint8_t>(brightness - 30 + rng.below(60));
+      write_atomically(folder_ / name / (std::to_string(i) + ".png"), data::png_bytes(20, 30, pixels));
+    }
+  }
+
+  TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
+    RunObserver observer;
+    return train_image(files_, training_, settings_, options_, "a test", observer, stop);
+  }
+  std::string complaint(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  std::string picture(const std::string& name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+  ImageFiles files_;
+  ImageTraining training_;
+  train::TrainOptions options_;
+  Json settings_;
+};
+
+TEST_F(ImageTest, EveryGateLearnsAndIsShown) {
+  for (const std::string gate : {"se", "cbam", "sk"}) {
+    SCOPED_TRACE(gate);
+    settings_["gate"] = gate;
+    files_.out = folder_ / gate;
+    EXPECT_EQ(train().best, 100);
+    const ImageClassifierParts parts = load_image_classifier(files_.out);
+    EXPECT_THAT(parts.labels, testing::ElementsAre("bright", "dark"));
+    const std::vector<std::string> files{picture("train/dark/3.png"), picture("train/bright/5.png")};
+    const std::vector<Prediction> found = classify_picture_files(parts, files);
+    EXPECT_EQ(found[0].label, 1);
+    EXPECT_EQ(found[1].label, 0);
+
+    const ImageExplanation seen = explain_image(parts, files[0]);
+    EXPECT_EQ(seen.prediction.label, 1);
+    EXPECT_EQ(seen.gates.size(), gate == "cbam" ? 6u : 3u);
+    for (const ShownGate& shown : seen.gates) {
+      EXPECT_EQ(shown.rows * shown.columns, static_cast<int64_t>(shown.weights.size()));
+      for (const float weight : shown.weights) {
+        EXPECT_GE(weight, 0) << shown.name;
+        EXPECT_LE(weight, 1) << shown.name;
+      }
+    }
+    EXPECT_EQ(places_figure(seen).panels.size(), gate == "cbam" ? 4u : 1u);
+    EXPECT_EQ(channels_map(seen).row_count, 3);
+    for (const char* name : {"a.png", "a.svg", "a.pdf", "a.html", "a.json", "a.txt"})
+      EXPECT_FALSE(explain_image_file(seen, name).empty()) << name;
+    EXPECT_THAT(explain_image_text(seen), HasSubstr("dark, "));
+  }
+}
+
+TEST_F(ImageTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
+  train();
+  const std::string whole = read_text(files_.out / "model.safetensors");
+  files_.out = folder_ / "again";
+  int steps = 0;
+  EXPECT_EQ(train([&] { return ++steps == 13; }).outcome, train::Outcome::interrupted);
+  const int before = num_threads();
+  set_num_threads(before == 1 ? 2 : 1);
+  train();
+  set_num_threads(before);
+  EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
+}
+
+TEST_F(ImageTest, RefusesWhatItCannotUseNamingIt) {
+  EXPECT_THAT(complaint([&] { read_pictures({"a", "b", "c"}, 0); }), HasSubstr("got 3 paths"));
+  EXPECT_THAT(complaint([&] { read_pictures({picture("nowhere")}, 0); }), HasSubstr("nowhere"));
+  EXPECT_THAT(complaint([&] { read_pictures({picture("train")}, 3); }), HasSubstr("size: got 3"));
+  EXPECT_THAT(complaint([&] {
+                read_pictures_as({picture("train")}, {16, 16, 3}, {"bright", "dar"});
+              }),
+              HasSubstr("the class 'dark' is not among the model's, did you mean 'dar'?"));
+  write_atomically(folder_ / "train/dark/0.png", "no picture");
+  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("0.png"));
+  fs::remove(folder_ / "train/dark/0.png");
+  settings_["gate"] = "none";
+  options_.steps = 2;
+  train();
+  EXPECT_THAT(
+      complaint([&] { explain_image(load_image_classifier(files_.out), picture("train/dark/1.png")); }),
+      HasSubstr("trained with --gate none"));
+  const Json whole = load_json(files_.out / "config.json");
+  for (const auto& [name, value, wanted] :
+       {std::tuple{"labels", Json{"a"}, "1 labels for 2 classes"},
+        std::tuple{"height", Json(0), "wanted 1 to"}, std::tuple{"mean", Json{0.5}, "each of 3 channels"},
+        std::tuple{"task", Json("classify"), "wanted 'image'"}}) {
+    Json damaged = whole;
+    damaged[name] = value;
+    save_json(files_.out / "config.json", damaged);
+    EXPECT_THAT(complaint([&] { load_image_classifier(files_.out); }), HasSubstr(wanted));
+  }
+}
+
+}  // namespace
+}  // namespace fovea::tasks
