@@ -53,7 +53,7 @@ void add_fill(CLI::App& app) {
       app.add_subcommand("fill", "find words for the masked places of a text, with a BERT-family model");
   const auto line = std::make_shared<Line>();
   verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
-  verb->add_option("text", line->text, "the text, with [MASK] where a word is to be found")
+  verb->add_option("text", line->text, "the text, with [MASK] (RoBERTa: <mask>) where a word is to be found")
       ->required()
       ->type_name("TEXT");
   verb->add_option("--top", line->top, "candidates for each place")->capture_default_str();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "data/text.h"
 
 namespace fovea::data {
 
@@ -21,14 +22,25 @@ size_t room_within(int64_t limit, int64_t around) {
   return static_cast<size_t>(limit - around);
 }
 
-void WholeTokens::add(const std::string& text, int32_t id) {
+bool is_white(char32_t c) {
+  return is_space(c) && !(c >= 0x1C && c <= 0x1F);
+}
+
+std::string_view without_white_end(std::string_view text) {
+  size_t end = 0;
+  for (std::string_view rest = text; !rest.empty();)
+    if (!is_white(next_character(rest))) end = text.size() - rest.size();
+  return text.substr(0, end);
+}
+
+void WholeTokens::add(const std::string& text, int32_t id, bool strip_left) {
   FOVEA_ASSERT(!text.empty());
   std::vector<Entry>& entries = by_first_byte_[static_cast<unsigned char>(text[0])];
   const auto same = [&](const Entry& entry) { return entry.text == text; };
   if (std::any_of(entries.begin(), entries.end(), same)) return;
   const auto place = std::find_if(entries.begin(), entries.end(),
                                   [&](const Entry& entry) { return entry.text.size() < text.size(); });
-  entries.insert(place, {text, id});
+  entries.insert(place, {text, id, strip_left});
   ids_.emplace(id, true);
 }
 

@@ -54,10 +54,15 @@ PairLengths cut_pair(size_t first, size_t second, size_t room);
 // limit - around, or all there is without a limit. Throws Error where that is below 0.
 size_t room_within(int64_t limit, int64_t around);
 
+// Unicode's White_Space, which is Python's but for four control characters; and a text without it at its end.
+bool is_white(char32_t character);
+std::string_view without_white_end(std::string_view text);
+
 // Finds tokens that are never cut where they stand in raw text: at each place the longest that begins there.
 class WholeTokens {
  public:
-  void add(const std::string& text, int32_t id);
+  // strip_left: white space before it goes with it.
+  void add(const std::string& text, int32_t id, bool strip_left = false);
   bool contains(int32_t id) const { return ids_.contains(id); }
 
   // Calls plain(text) and whole(id) for the pieces of `text` from left to right; no plain piece is empty.
@@ -70,7 +75,9 @@ class WholeTokens {
         ++at;
         continue;
       }
-      if (at > begin) plain(text.substr(begin, at - begin));
+      std::string_view before = text.substr(begin, at - begin);
+      if (found->strip_left) before = without_white_end(before);
+      if (!before.empty()) plain(before);
       whole(found->id);
       begin = at += found->text.size();
     }
@@ -81,6 +88,7 @@ class WholeTokens {
   struct Entry {
     std::string text;
     int32_t id;
+    bool strip_left;
   };
   const Entry* find(std::string_view text) const;
 

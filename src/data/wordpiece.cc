@@ -32,11 +32,6 @@ bool is_control(char32_t c) {
   return (category_mask(c) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK)) != 0;
 }
 
-// Unicode's own property, which is Python's but for four control characters.
-bool is_white(char32_t c) {
-  return is_space(c) && !(c >= 0x1C && c <= 0x1F);
-}
-
 bool is_punctuation(char32_t c) {
   if (c < 0x80)
     return c > 0x20 && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');

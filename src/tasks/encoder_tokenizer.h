@@ -1,4 +1,5 @@
-// The tokenizer of a Hugging Face folder: vocab.txt or tokenizer.json, and tokenizer_config.json.
+// The tokenizer of a Hugging Face folder: vocab.txt (BERT, DistilBERT), vocab.json and merges.txt (RoBERTa),
+// or tokenizer.json; and tokenizer_config.json.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/byte_bpe.h"
 #include "data/marked_tokenizer.h"
 #include "data/wordpiece.h"
 #include "io/json.h"
@@ -29,7 +31,16 @@ struct WordPieceParts {
 };
 WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name);
 
+// The same of byte-level BPE.
+struct ByteBpeParts {
+  std::vector<std::string> tokens;
+  std::vector<data::Merge> merges;
+  data::ByteBpeOptions options;
+};
+ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name);
+
 // Sets what a tokenizer_config.json says. Tokens that were added to the vocabulary are appended to it.
 void apply_tokenizer_config(const nlohmann::json& json, WordPieceParts& parts, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, ByteBpeParts& parts, const std::string& name);
 
 }  // namespace fovea::tasks

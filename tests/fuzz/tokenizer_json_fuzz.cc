@@ -23,6 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   } catch (const fovea::Error&) {
   }
   try {
+    fovea::tasks::ByteBpeParts parts = fovea::tasks::parse_byte_bpe_json(text, "input");
+    fovea::data::make_byte_bpe(parts.tokens, parts.merges, parts.options, "input")
+        ->encode("a green house <mask>");
+  } catch (const fovea::Error&) {
+  }
+  try {
     fovea::tasks::WordPieceParts parts{{"[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "我"}, {}};
     fovea::tasks::apply_tokenizer_config(fovea::parse_large_json(text, "input"), parts, "input");
     cut_texts(std::move(parts));

@@ -362,7 +362,8 @@ TEST_F(EncoderTest, RefusesBrokenTokenizers) {
               HasSubstr("asks for normalized, which is not supported"));
   EXPECT_THAT(with_config({{"model_max_length", -1}}), HasSubstr("model_max_length is -1"));
   EXPECT_THAT(with_config(Json::array()), HasSubstr("wanted an object of named options"));
-  EXPECT_THAT(complaint([&] { load_encoder_tokenizer(model(), "roberta"); }), testing::Not("no error"));
+  EXPECT_EQ(complaint([&] { load_encoder_tokenizer(model(), "roberta"); }),
+            "M has no tokenizer, wanted vocab.json with merges.txt, or tokenizer.json");
 
   write_atomically(model() / "vocab.txt", "[CLS]\n[SEP]\n[UNK]\n\xFF\n");
   EXPECT_EQ(loading_tokenizer(), "M/vocab.txt, line 4: not UTF-8");
@@ -394,7 +395,7 @@ TEST_F(EncoderTest, RefusesBrokenTokenizers) {
               HasSubstr("are not the numbers"));
   EXPECT_THAT(with_json([](Json& json) { json["model"]["vocab"]["one"] = 6; }), HasSubstr("have the id 6"));
   EXPECT_THAT(with_json([](Json& json) { json["model"]["vocab"] = {"one"}; }),
-              HasSubstr("model.vocab is no object"));
+              HasSubstr("the vocabulary is no object"));
   EXPECT_THAT(with_json([](Json& json) { json["model"]["max_input_chars_per_word"] = 0; }),
               HasSubstr("words of at most 0 characters"));
   EXPECT_THAT(with_json([](Json& json) { json["added_tokens"][0]["id"] = "x"; }), HasSubstr("has no id"));
@@ -402,6 +403,74 @@ TEST_F(EncoderTest, RefusesBrokenTokenizers) {
               HasSubstr("asks for lstrip"));
   write_atomically(model() / "tokenizer.json", std::string(100, '['));
   EXPECT_THAT(loading_tokenizer(), HasSubstr("nested deeper"));
+}
+
+TEST_F(EncoderTest, RobertaFoldersHaveByteLevelTokenizers) {
+  const Json golden = load_json(FOVEA_GOLDEN "/byte_bpe.json");
+  models::BertConfig config = untrained_encoder_config("roberta");
+  config.vocab_size = 600;
+  config.pad_token_id = 1;
+  Rng rng(5);
+  fs::remove_all(model());
+  models::save_bert(model(), models::Bert(config, {.masked_lm = true}, rng));
+  save("vocab.json", golden["vocab"]);
+  std::string merges = "#version: 0.2\n";
+  for (const Json& merge : golden["merges"])
+    merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+  write_atomically(model() / "merges.txt", merges);
+  const EncoderParts parts = load(kMaskedHead);
+  EXPECT_EQ(parts.modules.max_tokens, 38) << "places are counted from 2";
+  const std::string text = "Paris is the <mask> of 我.";
+  const Ids ids = parts.tokenizer->encode(text);
+  EXPECT_EQ(MaskFiller(parts).fill(text, 3)[0].size(), 3u);
+  EXPECT_EQ(complaint([&] { MaskFiller(parts).fill("[MASK]", 3); }),
+            "no <mask> in the text; put one where a word is to be found");
+  const std::vector<float> wanted = states(parts, parts.tokenizer->mark(ids).ids).to_vector();
+  expect_near(embed_one(parts, text, {.pooling = "cls"}), {wanted.begin(), wanted.begin() + 24});
+
+  // The same from tokenizer.json, with merges in either form.
+  fs::remove(model() / "vocab.json");
+  Json json{{"normalizer", nullptr},
+            {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+            {"added_tokens",
+             {{{"id", 0}, {"content", "<s>"}, {"normalized", true}, {"lstrip", false}},
+              {{"id", 4}, {"content", "<mask>"}, {"normalized", false}, {"lstrip", true}}}},
+            {"model", {{"type", "BPE"}, {"vocab", golden["vocab"]}, {"merges", golden["merges"]}}}};
+  const auto again = [&] {
+    save("tokenizer.json", json);
+    return load_encoder_tokenizer(model(), "roberta").tokenizer->encode(text);
+  };
+  EXPECT_EQ(again(), ids);
+  for (Json& merge : json["model"]["merges"])
+    merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+  EXPECT_EQ(again(), ids);
+  json["added_tokens"][1]["lstrip"] = false;
+  EXPECT_NE(again(), ids) << "the space before the mask is a token of its own";
+  save("tokenizer_config.json",
+       {{"mask_token", {{"content", "<mask>"}, {"lstrip", true}}}, {"add_prefix_space", true}});
+  EXPECT_NE(again(), ids);
+  EXPECT_EQ(load_encoder_tokenizer(model(), "roberta").tokenizer->encode("  is <mask>"),
+            parts.tokenizer->encode("  is <mask>"))
+      << "a text that begins with a space has it already";
+
+  const auto with = [&](const std::function<void(Json&)>& change) {
+    Json wrong = json;
+    change(wrong);
+    save("tokenizer.json", wrong);
+    return complaint([&] { load_encoder_tokenizer(model(), "roberta"); });
+  };
+  EXPECT_EQ(with([](Json&) {}), "no error");
+  EXPECT_EQ(with([](Json& j) { j["model"]["type"] = "Unigram"; }),
+            "M/tokenizer.json: model is of type 'Unigram', wanted BPE");
+  EXPECT_EQ(with([](Json& j) { j["model"]["merges"][0] = "ab"; }),
+            "M/tokenizer.json: got the merge 'ab', wanted two parts");
+  EXPECT_EQ(with([](Json& j) { j["model"]["merges"][0] = 3; }),
+            "M/tokenizer.json: merges is no list of pairs");
+  EXPECT_EQ(with([](Json& j) { j["model"].erase("merges"); }),
+            "M/tokenizer.json: the model has no vocab or no merges");
+  EXPECT_THAT(with([](Json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }), HasSubstr("not supported"));
+  EXPECT_THAT(with([](Json& j) { j["normalizer"] = {{"type", "NFC"}}; }), HasSubstr("wanted none"));
+  EXPECT_THAT(with([](Json& j) { j["added_tokens"][0]["lstrip"] = true; }), HasSubstr("of the mask alone"));
 }
 
 TEST_F(EncoderTest, ATokenizerLargerThanTheModelIsRefused) {
