@@ -14,8 +14,8 @@ foreach(test wordpiece_test byte_bpe_test)
   target_link_libraries(test_data_${test} PRIVATE nlohmann_json::nlohmann_json PkgConfig::icu-uc)
 endforeach()
 # Tests that write gzip, or look for the public data sets.
-foreach(test archives_test corpus_test images_test labelled_text_test tokenizer_test public_test wordpiece_test)
-foreach(test corpus_test tokenizer_test public_test wordpiece_test byte_bpe_test)
+foreach(test archives_test byte_bpe_test corpus_test images_test labelled_text_test public_test tokenizer_test
+        wordpiece_test)
   target_link_libraries(test_data_${test} PRIVATE PkgConfig::zlib)
   target_compile_definitions(test_data_${test} PRIVATE FOVEA_SOURCE="${CMAKE_SOURCE_DIR}")
 endforeach()
