@@ -5,6 +5,7 @@
 #include "cli/answer_lines.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
+#include "data/text.h"
 #include "infer/class_scores.h"
 #include "tasks/explain_classifier.h"
 #include "tasks/image_classifier.h"
@@ -46,7 +47,7 @@ Json answer_json(const std::vector<std::string>& labels, const tasks::Prediction
 
 Json weights_json(const tasks::ClassifierParts& parts, const std::string& text) {
   Json words = Json::array();
-  if (data::encode_text(text, *parts.tokenizer, parts.encoding).size() <= 1) return words;
+  if (data::strip(text).empty()) return words;
   for (const WeighedSentence& sentence : tasks::explain_classifier(parts, text).words.sentences)
     for (const WeighedWord& word : sentence.words)
       words.push_back({word.text, value_to_json(sentence.weight * word.weight)});

@@ -59,6 +59,7 @@ TEST_F(ClassifyVerb, AnswersLineByLine) {
   EXPECT_EQ(first["label"], "pos");
   EXPECT_EQ(first["words"].size(), 5u);
   EXPECT_EQ(first["words"][3][0], "fine");
+  EXPECT_THAT(json, HasSubstr("\"words\":[]}\n")) << "of the empty line";
 }
 
 TEST_F(ClassifyVerb, ScoresALabelledFile) {
