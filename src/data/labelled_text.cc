@@ -114,8 +114,7 @@ class Records {
     std::string_view rest = strip(line_);
     if (rest.starts_with(kFastText)) rest.remove_prefix(kFastText.size());
     const std::vector<std::string_view> words = split_words(rest);
-    if (words.empty()) return;
-    fields.emplace_back(words[0]);
+    fields.emplace_back(words.empty() ? std::string_view() : words[0]);
     fields.emplace_back(words.size() > 1 ? rest.substr(static_cast<size_t>(words[1].data() - rest.data()))
                                          : std::string_view());
   }

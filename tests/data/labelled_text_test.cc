@@ -60,6 +60,7 @@ TEST(LabelledText, NamesFileAndLineOfWhatItCannotUse) {
   EXPECT_THAT(broken(folder, "a.tsv", "0\tone\n1\n"), HasSubstr("a.tsv, line 2: 1 columns, wanted 2"));
   EXPECT_THAT(broken(folder, "b.tsv", "0\tone\n\ttwo\n"), HasSubstr("b.tsv, line 2: an empty label"));
   EXPECT_THAT(broken(folder, "c.tsv", "0\tone\n1\t \n"), HasSubstr("c.tsv, line 2: an empty text"));
+  EXPECT_THAT(broken(folder, "c.txt", "__label__\na one\n"), HasSubstr("c.txt, line 1: an empty"));
   EXPECT_THAT(broken(folder, "d.tsv", "0\tone\n1\t\xff\n"), HasSubstr("d.tsv, line 2: not UTF-8"));
   EXPECT_THAT(broken(folder, "e.tsv", ""), HasSubstr("e.tsv: no lines"));
   EXPECT_THAT(broken(folder, "f.tsv", "a\tb\nx\ty\n", {.label_column = "3"}),
