@@ -178,6 +178,15 @@ Columns choose_columns(const LabelledOptions& options, const std::vector<std::st
   return columns;
 }
 
+// A label fit for a one-line message.
+std::string shown(std::string_view label) {
+  constexpr size_t kMost = 60;
+  std::string text(label.substr(0, kMost));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return "'" + text + (label.size() > kMost ? "...'" : "'");
+}
+
 // White space inside a text is a space: what a line of a file can hold.
 std::string as_one_line(std::string_view text) {
   std::string line(strip(text));
@@ -247,8 +256,7 @@ std::vector<std::string> label_set(const LabelledText& text, const std::string& 
     return numbers ? *whole_number(a) < *whole_number(b) : a < b;
   });
   set.erase(std::unique(set.begin(), set.end()), set.end());
-  require(set.size() >= 2, path, ": every text has the label '", set.front(),
-          "', wanted at least two labels");
+  require(set.size() >= 2, path, ": every text has the label ", shown(set.front()), ", wanted at least two");
   require(set.size() <= kMany || set.size() <= text.labels.size() / 4, path, ": ", set.size(),
           " different labels for ", text.labels.size(),
           " texts; is this the column of labels? say which by label_column");
@@ -264,7 +272,7 @@ std::vector<int32_t> label_places(std::span<const std::string> labels, std::span
     const auto place = places.find(label);
     if (place == places.end()) {
       const std::vector<std::string_view> known(set.begin(), set.end());
-      fail(path, ": the label '", label, "' is not among the training text's", name_hint(label, known));
+      fail(path, ": the label ", shown(label), " is not among the training text's", name_hint(label, known));
     }
     found.push_back(place->second);
   }

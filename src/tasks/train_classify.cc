@@ -42,6 +42,7 @@ ClassifierParts begin_classifier(const ClassifyFiles& files, const ClassifyTrain
   ClassifierParts parts;
   parts.model = training.model;
   parts.labels = std::move(labels);
+  make_directories(files.out);
   parts.tokenizer = obtain_tokenizers(files.out, [&] { return learn(training, text, observer); }).source;
   parts.config = models::model_config<models::Classifiers>(
       training.model, model_settings,
@@ -145,7 +146,6 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
       files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading);
 
   std::vector<std::string> told = data::label_set(text, files.train);
-  make_directories(files.out);
   Rng rng(options.seed);
   const ClassifierParts parts =
       training.from.empty()

@@ -82,7 +82,12 @@ TEST(LabelSet, IsInOrderAndRefusesWhatCannotBeLabels) {
                         [] {
                           label_set({{"a", "b"}, {"x", "x"}, {}}, "f");
                         }),
-              HasSubstr("wanted at least two labels"));
+              HasSubstr("every text has the label 'x', wanted at least two"));
+  EXPECT_THAT(complaint(folder,
+                        [] {
+                          label_set({{"a"}, {std::string("x\n\0y", 4)}, {}}, "f");
+                        }),
+              HasSubstr("the label 'x??y', wanted"));
   LabelledText every;
   for (int i = 0; i < 2000; ++i) {
     every.texts.emplace_back("t");
