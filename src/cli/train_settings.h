@@ -154,6 +154,12 @@ void dump(const TrainSettings<Task>& settings) {
   using Models = typename Task::Models;
   Json all = fields_to_json(settings.training);
   all.update(fields_to_json(settings.options));
+  // A pretrained encoder has no settings to choose, and what is printed must be taken as a config file.
+  if constexpr (requires { settings.training.from; })
+    if (!settings.training.from.empty()) {
+      std::cout << all.dump(2) << '\n';
+      return;
+    }
   const Json model = models::model_config<Models>(settings.training.model, settings.model);
   for (const std::string_view name : models::model_settings<Models>(settings.training.model))
     all[std::string(name)] = model[std::string(name)];

@@ -12,6 +12,12 @@
 namespace fovea::tasks {
 namespace {
 
+void check_vocabulary(const data::Tokenizer& tokenizer, const models::BertConfig& config,
+                      const std::filesystem::path& folder) {
+  require(tokenizer.size() <= config.vocab_size, folder.string(), ": the tokenizer has ", tokenizer.size(),
+          " tokens, but config.json says ", config.vocab_size);
+}
+
 constexpr const char* kTokenizerFiles[] = {
     "vocab.txt",  "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
     "vocab.json", "merges.txt"};
@@ -57,9 +63,7 @@ ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::
   loaded.network->name_labels(std::move(labels));
   const EncoderTokenizer tokenizer =
       load_encoder_tokenizer(modules.model, loaded.network->config().model_type);
-  require(tokenizer.tokenizer->size() <= loaded.network->config().vocab_size, folder.string(),
-          ": the tokenizer has ", tokenizer.tokenizer->size(), " tokens, but config.json says ",
-          loaded.network->config().vocab_size);
+  check_vocabulary(*tokenizer.tokenizer, loaded.network->config(), folder);
   ClassifierParts parts = with_network(std::move(loaded.network), max_tokens);
   parts.tokenizer = tokenizer.tokenizer;
   take_tokenizer(modules.model, parts);
@@ -68,8 +72,9 @@ ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::
 
 ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
                                      std::vector<std::string> labels, int64_t max_tokens) {
-  models::BertConfig config = models::bert_config(settings, (folder / "config.json").string());
+  const models::BertConfig config = models::bert_config(settings, (folder / "config.json").string());
   const EncoderTokenizer tokenizer = load_encoder_tokenizer(folder, config.model_type);
+  check_vocabulary(*tokenizer.tokenizer, config, folder);
   Rng rng(0);
   auto bert = std::make_unique<models::Bert>(
       config, models::BertHeads{.labels = static_cast<int64_t>(labels.size())}, rng, false);

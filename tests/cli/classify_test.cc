@@ -48,6 +48,15 @@ TEST_F(ClassifyVerb, TrainsWithProgressAndSaysWhatComesNext) {
     EXPECT_TRUE(std::filesystem::exists(*folder_ / "model" / name)) << name;
 }
 
+TEST_F(ClassifyVerb, WhatDumpConfigPrintsIsAConfigFile) {
+  for (const std::string choice : {"--model han", "--from encoder"}) {
+    const auto dumped = run("train classify --dump-config " + choice);
+    ASSERT_EQ(dumped.status, 0) << dumped.err;
+    write_atomically(file("config.json"), dumped.out);
+    EXPECT_EQ(run("train classify --dump-config --config " + file("config.json")).out, dumped.out) << choice;
+  }
+}
+
 TEST_F(ClassifyVerb, AnswersLineByLine) {
   const std::string input = " < " + file("lines.txt");
   std::ofstream(file("lines.txt")) << "the film is fine\n\na dull film\n";
