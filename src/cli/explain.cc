@@ -3,6 +3,7 @@
 
 #include "cli/fields_flags.h"
 #include "cli/flags.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "io/file.h"
 #include "tasks/explain.h"
@@ -31,7 +32,7 @@ constexpr const char* kFooter =
     "Of a classifier of pictures: the picture with what each block looks at left bright, or how far each "
     "channel's gate is\n"
     "open; .txt has the probabilities.\n\n"
-    "The ends of sentences, <s> and </s>, are shown as such, with --words too: models rest their eyes there, "
+    "Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), "
     "and\n"
     "rows would not sum to 1 without them. Alignment pairs leave them out.";
 
@@ -46,7 +47,7 @@ void run_classifier(const Line& line) {
   require(!line.target, "--target is of translators; ", line.folder, " holds a classifier");
   const auto explanation = tasks::explain_classifier(tasks::load_classifier(line.folder), line.source);
   if (line.out.empty()) {
-    std::cout << tasks::explain_classifier_text(explanation);
+    std::cout << tasks::explain_classifier_text(explanation, output_columns());
     return;
   }
   write_atomically(line.out, tasks::explain_classifier_file(explanation, line.options, line.out));
@@ -58,7 +59,7 @@ void run_image(const Line& line) {
   require(!line.target, "--target is of translators; ", line.folder, " holds a classifier of pictures");
   const auto explanation = tasks::explain_image(tasks::load_image_classifier(line.folder), line.source);
   if (line.out.empty()) {
-    std::cout << tasks::explain_image_text(explanation);
+    std::cout << tasks::explain_image_text(explanation, output_columns());
     return;
   }
   write_atomically(line.out, tasks::explain_image_file(explanation, line.out));
@@ -73,7 +74,7 @@ void run(const Line& line) {
   const tasks::TranslationParts parts = tasks::load_translation(line.folder);
   const AttentionRecord record = tasks::explain_translation(parts, line.source, line.target, line.options);
   if (line.out.empty()) {
-    const std::string map = tasks::explain_text(record, line.options);
+    const std::string map = tasks::explain_text(record, line.options, output_columns());
     std::cout << record.source_text << '\n' << record.target_text << "\n\n" << map;
     return;
   }

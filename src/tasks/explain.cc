@@ -43,6 +43,12 @@ std::vector<AttentionKind> chosen_kinds(const AttentionRecord& record, const Exp
   return kinds;
 }
 
+bool in_words(const ExplainOptions& options) {
+  require(options.units == "words" || options.units == "tokens", "units: got ", in_quotes(options.units),
+          ", wanted words or tokens");
+  return options.units == "words";
+}
+
 // For the forms that show one matrix.
 AttentionChoice single_choice(const AttentionRecord& record, const ExplainOptions& options) {
   const std::vector<AttentionKind> kinds = chosen_kinds(record, options);
@@ -59,7 +65,8 @@ Figure figure_of(const AttentionRecord& record, const ExplainOptions& options) {
   Figure all;
   const std::vector<AttentionKind> kinds = chosen_kinds(record, options);
   for (const AttentionKind kind : kinds) {
-    Figure one = attention_figure(record, {kind, chosen_layer(options), chosen_head(options)}, options.words);
+    Figure one =
+        attention_figure(record, {kind, chosen_layer(options), chosen_head(options)}, in_words(options));
     if (kinds.size() == 1) return one;
     for (HeatMap& panel : one.panels) panel.title = message(kind_name(kind), ", ", panel.title);
     // Each kind begins a row of its own.
@@ -152,8 +159,8 @@ std::string explain_file(const AttentionRecord& record, const ExplainOptions& op
   return draw(figure_of(record, options), picture_format(path));
 }
 
-std::string explain_text(const AttentionRecord& record, const ExplainOptions& options) {
-  return shade(heat_map(record, single_choice(record, options), options.words));
+std::string explain_text(const AttentionRecord& record, const ExplainOptions& options, size_t width) {
+  return shade(heat_map(record, single_choice(record, options), in_words(options)), width);
 }
 
 Alignment align(const TranslationParts& parts, const std::string& line, const Translation& translation) {

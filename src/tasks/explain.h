@@ -19,7 +19,7 @@ namespace fovea::tasks {
 struct ExplainOptions {
   std::string kind = "cross";
   std::string layer = "", head = "";  // empty: as many as the form can show
-  bool words = false;
+  std::string units = "words";
   double threshold = 0;
   int64_t beam = 5;
 
@@ -31,7 +31,7 @@ struct ExplainOptions {
               "what is written of it), or all"},
         Field{"layer", &T::layer, "one layer, counted from 0, or rollout"},
         Field{"head", &T::head, "one head, counted from 0, or average"},
-        Field{"words", &T::words, "join sub-words to words"},
+        Field{"units", &T::units, "what a row or column of a map is: words, or tokens (sub-words)"},
         Field{"threshold", &T::threshold,
               "of .txt: give every pair of at least this weight instead of each word's strongest"},
         Field{"beam", &T::beam, "hypotheses kept when the model translates; 1 is greedy"}};
@@ -54,8 +54,8 @@ void check_explain_ending(const std::filesystem::path& path);
 // (everything), .txt (alignment pairs).
 std::string explain_file(const AttentionRecord& record, const ExplainOptions& options,
                          const std::filesystem::path& path);
-// One map in shaded blocks.
-std::string explain_text(const AttentionRecord& record, const ExplainOptions& options);
+// One map in shaded blocks, for a terminal of `width` columns.
+std::string explain_text(const AttentionRecord& record, const ExplainOptions& options, size_t width = 100);
 
 // Which source words a translation's words come from: weights [target.size(), source.size()], the ends of
 // both sentences last.

@@ -33,7 +33,7 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
 // With options.kind "encoder", .png, .svg, .pdf and .html show the heads of a Transformer instead.
 std::string explain_classifier_file(const ClassifierExplanation& explanation, const ExplainOptions& options,
                                     const std::filesystem::path& path);
-// Label, probability and shaded words, for a terminal.
-std::string explain_classifier_text(const ClassifierExplanation& explanation);
+// Label, probability and shaded words, for a terminal of `width` columns.
+std::string explain_classifier_text(const ClassifierExplanation& explanation, size_t width = 100);
 
 }  // namespace fovea::tasks
