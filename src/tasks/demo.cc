@@ -167,9 +167,9 @@ std::string report_of(const DemoResult& result, const std::string& lengths, cons
   report.link("attention.html", "All attention maps: every layer and head of both models, with numbers");
   report.heading("Some test sentences");
   for (size_t i = 0; i < result.sources.size(); ++i) {
-    std::vector<std::vector<std::string>> rows = {{"reference", result.references[i]}};
-    for (const DemoModel& model : result.models) rows.push_back({model.title, model.translations[i]});
-    report.table({"source", result.sources[i]}, rows);
+    std::vector<std::vector<std::string>> translations = {{"reference", result.references[i]}};
+    for (const DemoModel& model : result.models) translations.push_back({model.title, model.translations[i]});
+    report.table({"source", result.sources[i]}, translations);
   }
   report.heading("Training");
   report.picture(curves, "Loss on the validation sentences during training");
