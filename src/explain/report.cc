@@ -120,7 +120,7 @@ void Report::picture(const std::string& svg, const std::string& meaning) {
 }
 
 void Report::text(const TextMap& map) {
-  const double largest = map.largest(), largest_sentence = map.largest_sentence();
+  const double largest = map.largest();
   const auto shaded = [&](const char* tag, double share, double weight, const std::string& inner) {
     char title[32];
     std::snprintf(title, sizeof title, "%.4f", weight);
@@ -132,8 +132,7 @@ void Report::text(const TextMap& map) {
   for (const WeighedSentence& sentence : map.sentences) {
     body_ += "<p>";
     if (map.sentences_weigh)
-      shaded("b", root_share(sentence.weight, largest_sentence), sentence.weight,
-             escaped(percent_text(sentence.weight)));
+      shaded("b", root_share(sentence.weight, 1), sentence.weight, escaped(percent_text(sentence.weight)));
     for (const WeighedWord& word : sentence.words) {
       const double weight = double{sentence.weight} * word.weight;
       shaded("span", root_share(weight, largest), weight, escaped(word.text));

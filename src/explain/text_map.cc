@@ -51,7 +51,6 @@ class TextPainter {
         map_(map),
         paint_(paint),
         largest_(map.largest()),
-        largest_sentence_(map.largest_sentence()),
         line_(canvas),
         left_(kMargin + (map.sentences_weigh ? kSentenceBox + kLead : 0)) {}
 
@@ -100,7 +99,7 @@ class TextPainter {
       right_ = std::max(right_, x);
     }
     if (map_.sentences_weigh) {
-      const double share = root_share(sentence.weight, largest_sentence_);
+      const double share = root_share(sentence.weight, 1);
       const std::string number = percent_text(sentence.weight);
       const PictureSize size = size_of(layout_text(canvas_, number, kSmallSize).get());
       height = std::max(height, size.height + 2 * kPad);
@@ -138,7 +137,7 @@ class TextPainter {
   cairo_t* canvas_;
   const TextMap& map_;
   bool paint_;
-  double largest_, largest_sentence_;
+  double largest_;
   LineSize line_;
   double left_, y_ = kMargin, right_ = kMargin;
 };
@@ -164,12 +163,6 @@ float TextMap::largest() const {
   float most = 0;
   for (const WeighedSentence& sentence : sentences)
     for (const WeighedWord& word : sentence.words) most = std::max(most, sentence.weight * word.weight);
-  return most;
-}
-
-float TextMap::largest_sentence() const {
-  float most = 0;
-  for (const WeighedSentence& sentence : sentences) most = std::max(most, sentence.weight);
   return most;
 }
 

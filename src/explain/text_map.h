@@ -29,7 +29,6 @@ struct TextMap {
   // The largest weight of a word in the text. That weight is the product of the word's weight in its sentence
   // and the weight of the sentence.
   float largest() const;
-  float largest_sentence() const;
 };
 
 // The file's bytes. A word too long for a line is broken, and cut after three lines.
