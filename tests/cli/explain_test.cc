@@ -40,7 +40,7 @@ TEST_F(ExplainVerb, ShowsWordsUnlessTokensAreAskedFor) {
   tasks::save_translation(*folder_ / "bpe", tasks::untrained_translator("bpe"));
   const std::string command = "explain " + file("bpe") + " 'one threefold' --target two";
   EXPECT_THAT(run(command).out, HasSubstr("1 one  2 threefold  3 </s>\n"));
-  EXPECT_THAT(run(command + " --units tokens").out, HasSubstr("1 ▁one  2 ▁three  3 f"));
+  EXPECT_THAT(run(command + " --units tokens").out, HasSubstr("1 ▁one  2 ▁t  3 hree  4 f"));
   const auto refused = run(command + " --units letters");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.err, HasSubstr("wanted words or tokens"));
