@@ -1,8 +1,7 @@
 // Any attention in one call: score x pattern x selection x heads, with gradients, nothing of size Nq x Nk
 // stored.
 //
-//   Var out = attention(q, k, v, {.pattern = causal() & window(256, 0), .selection = soft({.dropout =
-//   0.1f})});
+//   Var out = attention(q, k, v, {.pattern = causal() & window(256, 0)});
 #pragma once
 
 #include <cstdint>

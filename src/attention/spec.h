@@ -1,10 +1,9 @@
 // Attention as four independent choices: how a query meets a key, which keys it may see, how scores become a
 // choice, and what is added to the score on the way.
 //
-//   AttentionSpec spec{.score = scaled_dot(), .pattern = causal() & window(256, 0), .selection =
-//   soft({.dropout = 0.1f})}; to_string(spec)                                  "scaled_dot / causal &
-//   window(256,0) / soft(0.1)" parse_spec("cosine(0.1) + alibi / causal")       every axis has a default:
-//   scaled_dot / full / soft
+//   AttentionSpec spec{.pattern = causal() & window(256, 0), .selection = soft({.dropout = 0.1f})};
+//   to_string(spec)                              "scaled_dot / causal & window(256,0) / soft(0.1)"
+//   parse_spec("cosine(0.1) + alibi / causal")   every axis has a default: scaled_dot / full / soft
 #pragma once
 
 #include <cstdint>
