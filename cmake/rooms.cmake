@@ -91,4 +91,5 @@ function(fovea_library)
   target_link_libraries(fovea PUBLIC ${FOVEA_ROOM_LINKS} PRIVATE ${FOVEA_ROOM_LINKS_PRIVATE} $<BUILD_INTERFACE:fovea_flags>)
 endfunction()
 
-file(GLOB FOVEA_CLI_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.cc)
+# The program: the command line, and the benchmarks that only it calls.
+file(GLOB FOVEA_CLI_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.cc ${CMAKE_SOURCE_DIR}/src/bench/*.cc)
