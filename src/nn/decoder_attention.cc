@@ -156,7 +156,7 @@ Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& 
 }
 
 void DecoderAttention::show(std::string_view name, const KeyRuns& runs, const Tensor& weights) const {
-  show_runs(name, score_, runs, weights);
+  show_runs({name, {.kind = AttentionSite::Kind::alignment}}, score_, runs, weights);
 }
 
 }  // namespace fovea::nn

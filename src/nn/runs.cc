@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/attention.h"
-
 namespace fovea::nn {
 
 Score score_named(const std::string& name) {
@@ -31,11 +29,11 @@ RunScore run_score(const Score& score, int64_t width, const Var& vector) {
   fail("attention: a score without a form for runs of keys, wanted one of the algebra's");
 }
 
-void show_runs(std::string_view name, const Score& score, const KeyRuns& runs, const Tensor& weights) {
+void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const Tensor& weights) {
   AttentionObserver* const observer = attention_observer();
   if (observer == nullptr) return;
   const AttentionSpec spec{.score = score};
-  const AttentionObserver::Call call{name, spec, 1, 1, runs.queries(), runs.keys()};
+  const AttentionObserver::Call call{as.name, spec, 1, 1, runs.queries(), runs.keys(), as.site};
   const AttentionObserver::Wish wish = observer->wish(call);
   if (wish.heads.empty() || wish.rows.empty()) return;
   const Tensor shown = Tensor::zeros({1, 1, static_cast<int64_t>(wish.rows.size()), runs.keys()});

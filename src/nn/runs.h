@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "attention/spec.h"
+#include "attention/attention.h"
 #include "autograd/ops_attentive.h"
 
 namespace fovea::nn {
@@ -16,7 +16,12 @@ Score score_named(const std::string& name);
 // How queries of this width meet keys; vector: [width], of additive and concat scores.
 RunScore run_score(const Score& score, int64_t width, const Var& vector);
 
+// How a call is told to observers.
+struct ShownAs {
+  std::string_view name;
+  AttentionSite site = {};
+};
 // Shows weights [queries, longest run] to this thread's observer, where there is one that wishes it.
-void show_runs(std::string_view name, const Score& score, const KeyRuns& runs, const Tensor& weights);
+void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const Tensor& weights);
 
 }  // namespace fovea::nn

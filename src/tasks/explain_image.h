@@ -26,7 +26,7 @@ struct ImageExplanation {
   std::string model;  // its name in the registry
   Prediction prediction;
   std::vector<std::string> labels;
-  PictureForm form;
+  data::PictureForm form;
   std::vector<uint8_t> pixels;  // as the network saw it: [height, width, channels]
   std::vector<ShownGate> gates;
 };
