@@ -17,9 +17,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(fovea_flags INTERFACE -Wno-restrict)  # cries wolf at std::string + (GCC bug 105651)
 endif()
 target_compile_definitions(fovea_flags INTERFACE FOVEA_VERSION="${PROJECT_VERSION}")
-if(FOVEA_STD_THREADS)
-  target_compile_definitions(fovea_flags INTERFACE FOVEA_STD_THREADS)
-endif()
 
 set(FOVEA_ROOMS "")
 set(FOVEA_ROOM_OBJECTS "")
