@@ -88,7 +88,7 @@ TEST(ParallelFor, NumbersThreadsFromZeroAndNeverTwoAlike) {
       ASSERT_GE(index, 0);
       ASSERT_LT(index, 4);
       ASSERT_EQ(inside[index]++, 0);
-      for (volatile int i = 0; i < 1000; ++i) continue;
+      for (int i = 0; i < 1000; ++i) ASSERT_EQ(inside[index].load(), 1);
       --inside[index];
     });
   }
