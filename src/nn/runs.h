@@ -1,12 +1,14 @@
-// What layers that look along runs of packed keys share: from a score of the algebra to a score of runs, and
-// what was seen to an observer.
+// What layers that look along runs of packed keys share: from a score of the algebra to a score of runs, any
+// selection by the general path, and what was seen to an observer.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "attention/attention.h"
 #include "autograd/ops_attentive.h"
+#include "nn/module.h"
 
 namespace fovea::nn {
 
@@ -23,5 +25,18 @@ struct ShownAs {
 };
 // Shows weights [queries, longest run] to this thread's observer, where there is one that wishes it.
 void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const Tensor& weights);
+
+// Queries and the runs of keys that they see: query i sees [first[i], first[i] + count[i]) of all keys.
+struct RunQueries {
+  Var q;                                  // [queries, d]
+  Var k, v;                               // [keys, d], [keys, dv]
+  std::span<const int32_t> first, count;  // [queries]
+  RunScore score = {};
+  RunGaussian gaussian = {};
+};
+// attend_runs() for any selection -> [queries, dv]: slower, a query at a time, so that a result does not depend
+// on the other queries. What hard selection draws is kept in the context (nn/choices.h).
+Var attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
+                   const ShownAs& as = {});
 
 }  // namespace fovea::nn
