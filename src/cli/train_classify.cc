@@ -10,9 +10,10 @@ namespace {
 constexpr const char* kFooter =
     "A file with tabs, a .csv file, or lines that begin with their label (fastText's __label__ or not); gzip "
     "is read as it is.\n"
-    "Columns are found by their names (label, class, sentiment...; text, sentence, review...), or said by "
-    "--label-column and\n"
-    "--text-column; without names, the first column is the label and the last the text.\n\n"
+    "Columns are chosen by their names in a header row (label, class, sentiment...; text, sentence, "
+    "review...), else by what they\n"
+    "hold: labels have few different values, texts are long. The choice is printed; --label-column and "
+    "--text-column overrule it.\n\n"
     "Started again on the same --out, training goes on from its last checkpoint. Every flag but the files "
     "may "
     "stand in a\n"

@@ -141,9 +141,12 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
                                       .label_column = training.label_column,
                                       .text_column = training.text_column};
   const data::LabelledText text = data::read_labelled(files.train, reading);
+  observer.on_note(text.columns.note(files.train));
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text("text"));
+  data::LabelledOptions reading_more = reading;
+  reading_more.like = &text.columns;
   const data::LabelledText valid_text =
-      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading);
+      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading_more);
 
   std::vector<std::string> told = data::label_set(text, files.train);
   Rng rng(options.seed);
