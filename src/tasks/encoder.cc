@@ -58,8 +58,7 @@ std::vector<MaskCandidate> best_of(std::span<const float> logits, int64_t top,
 
 EncoderParts load_encoder(const std::filesystem::path& folder,
                           const std::optional<models::BertHeads>& heads) {
-  require(is_folder(folder), "model folder ", in_quotes(folder.string()),
-          " does not exist");
+  require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
   EncoderParts parts;
   parts.folder = folder.string();
   parts.modules = data::read_sentence_modules(folder);

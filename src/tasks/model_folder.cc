@@ -13,17 +13,15 @@ std::string unfinished_hint(const std::filesystem::path& folder) {
     if (path_exists(checkpoint / "config.json"))
       return "; its training has not finished: use " + checkpoint.string() + " so far";
   }
-  return path_exists(folder / "checkpoints")
-             ? "; its training has not finished: run `fovea train` again"
-             : "";
+  return path_exists(folder / "checkpoints") ? "; its training has not finished: run `fovea train` again"
+                                             : "";
 }
 
 }  // namespace
 
 FolderConfig read_folder_config(const std::filesystem::path& folder, const std::string& task) {
   const std::filesystem::path path = folder / "config.json";
-  require(is_folder(folder), "model folder ", in_quotes(folder.string()),
-          " does not exist");
+  require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
   require(path_exists(path), folder.string(), " is no model folder: it has no config.json",
           unfinished_hint(folder));
   const std::string where = path.string();

@@ -54,10 +54,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (!ready) std::abort();
   const std::filesystem::path run = folder.path() / "run";
   std::filesystem::remove_all(run);
-  std::filesystem::copy(folder.path() / "good", run,
-                        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
-  const std::string state =
-      "run/checkpoints/" + std::filesystem::read_symlink(run / "checkpoints" / "last").string() + "/state.json";
+  std::filesystem::copy(
+      folder.path() / "good", run,
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  const std::string state = "run/checkpoints/" +
+                            std::filesystem::read_symlink(run / "checkpoints" / "last").string() +
+                            "/state.json";
   folder.write(state, as_text(bytes, size));
   try {
     train_a_little(run, 1 << 20);
