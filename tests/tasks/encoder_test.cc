@@ -508,7 +508,7 @@ TEST_F(EncoderTest, WeightsThatAreNoNumbersAreRefusedByName) {
         value.value().data()[3] = bad;
         models::save_bert(model(), network);
         EXPECT_THAT(loading(),
-                    testing::AllOf(HasSubstr("M/model.safetensors: 'encoder.layer.1."),
+                    testing::AllOf(HasSubstr("M/model.safetensors: 'bert.encoder.layer.1."),
                                    HasSubstr(std::isnan(bad) ? "holds NaN at element" : "holds infinity")));
         value.value().data()[3] = kept;
       }
