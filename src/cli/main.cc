@@ -1,13 +1,11 @@
 // fovea: reads the command line, runs one verb, and turns errors into one line and an exit status.
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <iostream>
 
 #include "base/error.h"
 #include "base/fields.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 
 namespace fovea::cli {
@@ -101,14 +99,10 @@ int run(int argc, char** argv) {
   }
 }
 
-// What was printed must have arrived. A reader that went away (a closed pipe) wanted no more: not worth a
-// word.
 int close_output(int status) {
-  errno = 0;
-  std::cout.flush();
-  const bool arrived = std::cout.good() && std::fflush(stdout) == 0;
-  if (arrived || errno == EPIPE || status != 0) return status;
-  return complain(message("cannot write to standard output: ", std::strerror(errno)), kOurFault);
+  const std::string fault = output_fault();
+  if (fault.empty() || status != 0) return status;
+  return complain("cannot write to standard output: " + fault, kOurFault);
 }
 
 int guarded(int argc, char** argv) {

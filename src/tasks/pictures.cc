@@ -91,8 +91,10 @@ Pictures read_pictures_as(const std::vector<std::string>& paths, const PictureFo
   return pictures;
 }
 
-std::vector<uint8_t> read_picture_as(const std::filesystem::path& path, const PictureForm& form) {
-  const Tensor whole = data::to_floats(data::read_image(path), 1, 0);
+namespace {
+
+std::vector<uint8_t> fit(const data::Image& image, const PictureForm& form) {
+  const Tensor whole = data::to_floats(image, 1, 0);
   // Scaled so that it just covers the form, then its middle.
   const double scale = std::max(static_cast<double>(form.height) / static_cast<double>(whole.size(0)),
                                 static_cast<double>(form.width) / static_cast<double>(whole.size(1)));
@@ -115,6 +117,17 @@ std::vector<uint8_t> read_picture_as(const std::filesystem::path& path, const Pi
       std::for_each(rgb, rgb + 3, add);
   }
   return bytes;
+}
+
+}  // namespace
+
+std::vector<uint8_t> read_picture_as(const std::filesystem::path& path, const PictureForm& form) {
+  return fit(data::read_image(path), form);
+}
+
+std::vector<uint8_t> decode_picture_as(std::span<const std::byte> file, const std::string& where,
+                                       const PictureForm& form) {
+  return fit(data::decode_image(file, where), form);
 }
 
 PixelMoments pixel_moments(const Pictures& pictures) {

@@ -8,6 +8,7 @@
 #include "data/corpus.h"
 #include "infer/bleu.h"
 #include "models/registry.h"
+#include "tasks/word_alignment.h"
 
 namespace fovea::tasks {
 namespace {
@@ -209,6 +210,8 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
        .score_name = "BLEU"},
       observer);
   if (outcome.outcome == train::Outcome::interrupted) return outcome;
+  if (valid_text.size() > 0)
+    parts.alignment = choose_alignment(parts, ids, data::encode_parallel(valid_text, parts.tokenizers));
   save_translation(files.out, parts);
   finish_folder(files.out, model_card(files, outcome, command));
   return outcome;

@@ -102,8 +102,8 @@ TEST_F(ClassifyVerb, RefusesWithOneLineAndStatusTwo) {
   };
   EXPECT_THAT(refused("classify /nowhere"), HasSubstr("does not exist"));
   EXPECT_THAT(refused("translate " + model()),
-              HasSubstr("a model for the task 'classify', wanted 'translate'"));
-  EXPECT_THAT(refused("explain " + model() + " fine --target x"), HasSubstr("--target is of translators"));
+              HasSubstr("is a text classifier (lstm); translate needs a translator"));
+  EXPECT_THAT(refused("explain " + model() + " fine --target x"), HasSubstr("--target needs a translator"));
   EXPECT_THAT(refused("explain " + model() + " fine --kind encoder --out a.png"),
               HasSubstr("no heads to show"));
   EXPECT_THAT(refused("explain " + model() + " ''"), HasSubstr("the text is empty"));

@@ -6,3 +6,6 @@ target_compile_definitions(test_tasks_encoder_test PRIVATE FOVEA_GOLDEN="${CMAKE
 target_link_libraries(test_tasks_encoder_test PRIVATE nlohmann_json::nlohmann_json)
 fovea_test(tasks/image_test unit)
 target_link_libraries(test_tasks_image_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
+fovea_test(tasks/word_alignment_test unit)
+fovea_test(tasks/open_test unit)
+target_link_libraries(test_tasks_open_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
