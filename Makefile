@@ -24,7 +24,7 @@ test-page: build ## open the pages in a headless browser and use them
 
 build: packages ## build the program: build/release/fovea
 	@scripts/configure release
-	@cmake --build build/release -j $(JOBS) --target fovea_cli
+	@cmake --build build/release -j $(JOBS) --target fovea_cli examples
 
 lint: packages ## check layout (clang-format) and a short list of mistakes (clang-tidy)
 	@scripts/packages scripts/packages-lint.txt

@@ -84,7 +84,7 @@ std::string page(const ImageExplanation& e) {
 }  // namespace
 
 ImageExplanation explain_image(const ImageClassifierParts& parts, const std::filesystem::path& picture) {
-  return explain_image(parts, read_picture_as(picture, parts.form));
+  return explain_image(parts, data::read_picture_as(picture, parts.form));
 }
 
 ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<uint8_t> pixels) {
@@ -95,7 +95,8 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<ui
   GateRecorder recorder;
   {
     const ObserveAttention observe(recorder);
-    const Pictures one{.form = parts.form, .pixels = result.pixels, .labels = {0}, .classes = parts.labels};
+    const data::Pictures one{
+        .form = parts.form, .pixels = result.pixels, .labels = {0}, .classes = parts.labels};
     result.prediction = classify_pictures(parts, one)[0];
   }
   result.gates = std::move(recorder.gates);

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "base/error_kinds.h"
+#include "data/sentence_modules.h"
 #include "io/weight_folder.h"
 #include "models/bert_folder.h"
 #include "tasks/model_folder.h"
-#include "tasks/sentence_modules.h"
 
 namespace fovea::tasks {
 namespace {
@@ -48,7 +48,7 @@ bool has_attention(FolderKind kind, const std::string& model, const Json& settin
 }
 
 FolderContents pretrained_contents(const std::filesystem::path& folder) {
-  const std::filesystem::path model = read_sentence_modules(folder).model;
+  const std::filesystem::path model = data::read_sentence_modules(folder).model;
   const models::BertConfig config = models::read_bert_config(model);
   const WeightFolder weights(model);
   const models::BertHeads heads = models::heads_in(weights, config);

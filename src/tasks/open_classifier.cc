@@ -107,7 +107,7 @@ class OpenImageClassifier : public OpenFolder {
   std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const override {
     check(options);
     std::vector<Answer> answers(inputs.size());
-    Pictures pictures{.form = model_.form, .pixels = {}, .labels = {}, .classes = model_.labels};
+    data::Pictures pictures{.form = model_.form, .pixels = {}, .labels = {}, .classes = model_.labels};
     for (size_t i = 0; i < inputs.size(); ++i) try {
         const std::vector<uint8_t> one = pixels_of(inputs[i]);
         pictures.pixels.insert(pictures.pixels.end(), one.begin(), one.end());
@@ -143,15 +143,15 @@ class OpenImageClassifier : public OpenFolder {
     require(files.label_column.empty() && files.text_column.empty(),
             files.label_column.empty() ? "--text-column" : "--label-column",
             " works for text models only: the classes of pictures are the names of their folders");
-    const Pictures pictures =
-        errors_as<FileError>([&] { return read_pictures_as(files.paths, model_.form, model_.labels); });
+    const data::Pictures pictures =
+        errors_as<FileError>([&] { return data::read_pictures_as(files.paths, model_.form, model_.labels); });
     return tasks::evaluate(classify_pictures(model_, pictures), pictures.labels, model_.labels, "pictures");
   }
 
  private:
   std::vector<uint8_t> pixels_of(const Input& input) const {
-    return decode_picture_as(std::as_bytes(std::span(input.content)),
-                             input.name.empty() ? "the picture" : input.name, model_.form);
+    return data::decode_picture_as(std::as_bytes(std::span(input.content)),
+                                   input.name.empty() ? "the picture" : input.name, model_.form);
   }
 
   ImageClassifierParts model_;

@@ -1,6 +1,7 @@
 // Labelled pictures of one size, from the files that people have: IDX pairs, or folders of classes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -9,7 +10,7 @@
 
 #include "tensor/tensor.h"
 
-namespace fovea::tasks {
+namespace fovea::data {
 
 // How a picture is made fit for a network.
 struct PictureForm {
@@ -49,4 +50,4 @@ PixelMoments pixel_moments(const Pictures& pictures);
 // (value / 255 - mean) / deviation -> [height, width, channels].
 Tensor normalised(std::span<const uint8_t> pixels, const PictureForm& form, const PixelMoments& moments);
 
-}  // namespace fovea::tasks
+}  // namespace fovea::data
