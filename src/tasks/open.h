@@ -69,8 +69,9 @@ struct Explanation {
 };
 
 // Thread safety: answer(), explain() and evaluate() may be called by several threads at once; they share one
-// pool of worker threads. The answer to an input depends neither on the other inputs nor on the number of
-// threads.
+// pool of worker threads. Answers do not depend on the number of threads. A translation or an embedding does
+// not depend on the other inputs of the call either; a classifier's probabilities may differ in their last
+// bits.
 class OpenFolder {
  public:
   explicit OpenFolder(FolderContents contents) : contents_(std::move(contents)) {}
