@@ -22,8 +22,8 @@ int main() {
       for (int64_t c = 0; c < 12; ++c)
         values.data()[((1 * kGroups + g) * kKeys + j) * 12 + c] = std::numeric_limits<float>::quiet_NaN();
 
-  const AttentionResult result = attend(q, Var(keys, true), Var(values, true), {.pattern = lengths({5, 3})},
-                                        {.weight_heads = {0}, .weight_rows = {0, 1, 2}});
+  const AttentionResult result =
+      attend(q, Var(keys, true), Var(values, true), {.pattern = lengths({5, 3})}, {.weight_heads = {0}});
   std::printf("output [%ld, %ld, %ld, %ld]\n", static_cast<long>(kBatch), static_cast<long>(kHeads),
               static_cast<long>(kQueries), 12L);
   bool right = true;

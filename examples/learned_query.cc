@@ -44,11 +44,12 @@ int main() {
     parameters.push_back({"classify." + p.name, p.value});
   train::Optimizer optimizer(parameters, train::Adam{.learning_rate = 0.02});
 
+  nn::Context context{.training = true};
   float loss_value = 0;
   for (int step = 0; step <= 150; ++step) {
     const Batch batch = draw(32, rng);
     optimizer.clear_grad();
-    const Var sums = pooling(embedding(table, batch.ids), batch.lengths, "pooling");
+    const Var sums = pooling(embedding(table, batch.ids), batch.lengths, context);
     const Var loss = cross_entropy(classify(sums), batch.labels);
     loss.backward();
     optimizer.step();

@@ -38,8 +38,7 @@ int main() {
   bool all_sum_to_one = true;
   for (const Case& c : cases) {
     const AttentionSpec spec{.score = c.score};
-    const AttentionResult result =
-        attend(q, k, v, spec, {.parameters = c.parameters, .weight_heads = {0}, .weight_rows = {0}});
+    const AttentionResult result = attend(q, k, v, spec, {.parameters = c.parameters, .weights = true});
     std::printf("%-28s", to_string(spec).c_str());
     float sum = 0;
     for (int64_t j = 0; j < kKeys; ++j) {

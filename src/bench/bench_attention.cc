@@ -53,8 +53,10 @@ Row bench_attention(AttentionOptions o) {
   const Var q = draw({o.batch, o.heads, o.n, o.d}, rng, both),
             k = draw({o.batch, o.kv_heads, o.nk, o.d}, rng, both);
   const Var v = draw({o.batch, o.kv_heads, o.nk, o.dv}, rng, both);
-  const AttentionRequest request{
-      .parameters = draw_parameters(spec, o, rng), .seed = 1, .projected_keys = o.projected_keys};
+  const AttentionRequest request{.parameters = draw_parameters(spec, o, rng),
+                                 .training = true,
+                                 .seed = 1,
+                                 .projected_keys = o.projected_keys};
   const Tensor seed = draw({o.batch, o.heads, o.n, o.dv}, rng, false).value();
   const auto plan =
       compiled(spec.pattern, {.queries = o.n, .keys = o.nk, .batch = o.batch, .heads = o.heads});

@@ -1,3 +1,5 @@
+fovea_test(nn/attentive_steps_test unit grad)
+fovea_test(nn/choices_test unit)
 fovea_test(nn/runs_test unit)
 fovea_test(nn/module_test unit)
 fovea_test(nn/transformer_test golden)
