@@ -1,6 +1,7 @@
 #include "tasks/open.h"
 
 #include "base/error_kinds.h"
+#include "base/thread_limit.h"
 #include "data/text.h"
 #include "io/file.h"
 #include "tasks/open_kinds.h"
@@ -45,6 +46,11 @@ std::string text_fault(const Input& input) {
 }
 
 void OpenFolder::check(const AnswerOptions&) const {}
+
+std::vector<Answer> OpenFolder::answer(std::span<const Input> inputs, const AnswerOptions& options) const {
+  const ThreadLimit limit(options.threads);
+  return answer_inputs(inputs, options);
+}
 
 Explanation OpenFolder::explain(const Input&, const ExplainOptions&, const std::string&, size_t) const {
   contents_.require_can(Ability::explain);

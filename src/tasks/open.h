@@ -43,6 +43,7 @@ struct AnswerOptions {
   std::string alignment = "none";  // of a translation: none, hard (pairs of words) or soft (weights)
   bool words = false;              // of a classified text: what each word weighs
   int64_t top = 5;                 // candidates for each masked place
+  int threads = 0;                 // of this call; 0: as set_num_threads() says
 };
 
 struct AnsweredTranslation {
@@ -84,7 +85,7 @@ class OpenFolder {
   // Throws Error when options make no sense, or ask for what this model cannot do: before any input is read.
   virtual void check(const AnswerOptions& options) const;
   // One answer for each input, in order. An input that cannot be used gets an answer with `error`.
-  virtual std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const = 0;
+  std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const;
   // The answer to `input`.
   virtual Json to_json(const Input& input, const Answer& answer) const = 0;
 
@@ -97,6 +98,9 @@ class OpenFolder {
   virtual Evaluation evaluate(const TestFiles& files) const;
 
  private:
+  virtual std::vector<Answer> answer_inputs(std::span<const Input> inputs,
+                                            const AnswerOptions& options) const = 0;
+
   FolderContents contents_;
 };
 

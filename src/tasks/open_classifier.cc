@@ -25,7 +25,8 @@ class OpenTextClassifier : public OpenFolder {
     if (options.words) contents().require_can(Ability::explain);
   }
 
-  std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const override {
+  std::vector<Answer> answer_inputs(std::span<const Input> inputs,
+                                    const AnswerOptions& options) const override {
     return answer_usable(inputs, [&](std::span<const std::string> texts) {
       std::vector<uint8_t> cut;
       std::vector<Prediction> found = predict(texts, cut);
@@ -104,7 +105,8 @@ class OpenImageClassifier : public OpenFolder {
     require(!options.words, "--weights works for text models only; use `fovea explain` for pictures");
   }
 
-  std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const override {
+  std::vector<Answer> answer_inputs(std::span<const Input> inputs,
+                                    const AnswerOptions& options) const override {
     check(options);
     std::vector<Answer> answers(inputs.size());
     data::Pictures pictures{.form = model_.form, .pixels = {}, .labels = {}, .classes = model_.labels};

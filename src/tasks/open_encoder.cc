@@ -15,7 +15,7 @@ class OpenEmbedder : public OpenFolder {
             [&] { return load_encoder(this->contents().folder, models::BertHeads{}); })),
         embedder_(model_, options.embed) {}
 
-  std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions&) const override {
+  std::vector<Answer> answer_inputs(std::span<const Input> inputs, const AnswerOptions&) const override {
     return answer_usable(inputs, [&](std::span<const std::string> texts) {
       const Embeddings found = embedder_.embed(texts);
       const auto width = static_cast<size_t>(embedder_.width());
@@ -50,7 +50,8 @@ class OpenMaskFiller : public OpenFolder {
     require(options.top >= 1, "--top: got ", options.top, ", wanted 1 or more");
   }
 
-  std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const override {
+  std::vector<Answer> answer_inputs(std::span<const Input> inputs,
+                                    const AnswerOptions& options) const override {
     check(options);
     return answer_usable(inputs, [&](std::span<const std::string> texts) {
       std::vector<Answer> answers(texts.size());

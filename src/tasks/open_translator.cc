@@ -21,7 +21,8 @@ class OpenTranslator : public OpenFolder {
     translator_.translate(nothing, options.translate);
   }
 
-  std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const override {
+  std::vector<Answer> answer_inputs(std::span<const Input> inputs,
+                                    const AnswerOptions& options) const override {
     TranslateOptions translate = options.translate;
     translate.scores |= options.alignment == "soft";
     return answer_usable(inputs, [&](std::span<const std::string> texts) {

@@ -113,7 +113,7 @@ TEST_F(OpenTest, SeveralThreadsMayUseOneObject) {
     const auto model = open(*folder_ / name);
     std::vector<Input> inputs;
     for (int i = 0; i < 12; ++i) inputs.push_back({i % 2 ? "one two three" : "four five six one two"});
-    const AnswerOptions options{.translate = {.beam = 2, .max_length_factor = 0.5}};
+    AnswerOptions options{.translate = {.beam = 2, .max_length_factor = 0.5}};
     const auto answers = [&] {
       std::string all;
       const std::vector<Answer> found = model->answer(inputs, options);
@@ -121,6 +121,8 @@ TEST_F(OpenTest, SeveralThreadsMayUseOneObject) {
       return all;
     };
     const std::string alone = answers();
+    options.threads = 1;
+    EXPECT_EQ(answers(), alone) << name << " on one thread";
     std::vector<std::string> together(4);
     std::vector<std::thread> threads;
     for (std::string& one : together) threads.emplace_back([&] { one = answers(); });
