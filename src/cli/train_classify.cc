@@ -8,7 +8,7 @@
 namespace fovea::cli {
 namespace {
 
-constexpr const char* kFooter = R"(Files: tab-separated, .csv, or lines that begin with their label (with or without fastText's __label__), plain or
+constexpr const char* kFooter = R"help(Files: tab-separated, .csv, or lines that begin with their label (with or without fastText's __label__), plain or
 gzip. Columns are found by their names (label, class, sentiment...; text, sentence, review...) or given by
 --label-column and --text-column; without names, the first column is the label and the last one the text.
 
@@ -18,7 +18,7 @@ take precedence.
 
   fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10
   fovea train classify --from all-MiniLM-L6-v2 --train train.tsv --valid dev.tsv --out model
-  fovea train classify --model transformer --self-attention "scaled_dot / window(64,64)|global(0)" --max-length 4096 ...)";
+  fovea train classify --model transformer --self-attention "scaled_dot / window(64,64)|global(0)" --max-length 4096 ...)help";
 
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClassifyTraining>& settings) {
   const tasks::ClassifyFiles files{flags.train[0], flags.valid.empty() ? "" : flags.valid[0], flags.out};

@@ -9,7 +9,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Pictures: a folder with one sub-folder of .jpg and .png files per class, or an IDX file of pictures and one of their
+    R"help(Pictures: a folder with one sub-folder of .jpg and .png files per class, or an IDX file of pictures and one of their
 labels (MNIST's format, plain or gzip).
 
 --gate se weighs channels (Hu et al. 2018), cbam weighs channels and then positions (Woo et al. 2018), sk chooses
@@ -20,7 +20,7 @@ exit status 130 and 143. Options can also stand in the JSON file of --config, wi
 take precedence.
 
   fovea train image --train cats-and-dogs --valid held-out --gate cbam --flip --out model --minutes 20
-  fovea train image --train train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist --minutes 3)";
+  fovea train image --train train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist --minutes 3)help";
 
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ImageTraining>& settings) {
   const tasks::ImageFiles files{flags.train, flags.valid, flags.out};

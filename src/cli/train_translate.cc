@@ -8,13 +8,13 @@
 namespace fovea::cli {
 namespace {
 
-constexpr const char* kFooter = R"(Text: two parallel files, or one tab-separated file, plain or gzip.
+constexpr const char* kFooter = R"help(Text: two parallel files, or one tab-separated file, plain or gzip.
 
 Run again with the same --out, training continues from the last checkpoint. Ctrl-C and SIGTERM save and stop, with
 exit status 130 and 143. Options can also stand in the JSON file of --config, with underscores for dashes; flags
 take precedence.
 
-  fovea train translate --train train.en train.de --valid valid.en valid.de --out model --minutes 30)";
+  fovea train translate --train train.en train.de --valid valid.en valid.de --out model --minutes 30)help";
 
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::TranslateTraining>& settings) {
   const tasks::TranslateFiles files{flags.train[0], flags.train.size() > 1 ? flags.train[1] : "",

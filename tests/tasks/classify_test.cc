@@ -181,7 +181,8 @@ TEST_F(ClassifyTest, AResumedRunNamesTheOneSettingThatCannotChangeAndAppliesTheO
   EXPECT_THAT(with([&] { training_.vocabulary = 9; }),
               HasSubstr("holds a run with vocabulary '0'; got '9'; choose another folder"));
   EXPECT_THAT(with([&] { training_.batch_tokens = 99; }), HasSubstr("with batch_tokens '256'; got '99'"));
-  EXPECT_THAT(with([&] { training_.tokenizer = "bpe"; }), HasSubstr("with tokenizer 'words'; got 'bpe'"));
+  EXPECT_THAT(with([&] { training_.tokenizer = "bpe", training_.vocabulary = 300; }),
+              HasSubstr("with tokenizer 'words'; got 'bpe'"));
   EXPECT_THAT(with([&] { training_.lowercase = false; }), HasSubstr("with lowercase 'true'; got 'false'"));
   EXPECT_THAT(with([&] { settings_["width"] = 16; }), HasSubstr("with width '8'; got '16'"));
   EXPECT_THAT(with([&] { options_.seed = 8; }), HasSubstr("with seed '3'; got '8'"));

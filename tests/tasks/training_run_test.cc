@@ -43,10 +43,10 @@ TEST(Defaults, AWarmUpIsAShareOfTheRunOrANumberOfSteps) {
 
 TEST(LearningCurve, KnowsARunThatWasStillImproving) {
   const auto curve = [](std::vector<double> scores) {
-    LearningCurve curve;
+    LearningCurve made;
     for (size_t i = 0; i < scores.size(); ++i)
-      curve.score.push_back({100.0 * static_cast<double>(i + 1), scores[i]});
-    return curve;
+      made.score.push_back({100.0 * static_cast<double>(i + 1), scores[i]});
+    return made;
   };
   EXPECT_TRUE(still_improving(curve({0, 1, 2, 4, 6, 9})));
   EXPECT_FALSE(still_improving(curve({70, 80, 85, 88, 88.5, 88.6})));
