@@ -9,6 +9,7 @@
 #include "attention/compile.h"
 #include "autograd/ops_linear.h"
 #include "autograd/ops_norm.h"
+#include "autograd/ops_rows.h"
 #include "autograd/ops_shape.h"
 #include "kernels/attention.h"
 #include "kernels/attention_rows.h"
@@ -97,8 +98,9 @@ void check_parameters(const AttentionSpec& spec, const AttentionRequest& request
   require(!projected || additive, "attention: projected_keys is for an additive score, got ", spec);
   require(!projected || !p.W.defined(),
           "attention: parameter W is given, but projected_keys says that k holds W k");
-  check_parameter(p.W, kind == ScoreKind::bilinear || (additive && !projected) || concat, "W",
-                  "a bilinear, additive or concat score");
+  const bool location = kind == ScoreKind::location;
+  check_parameter(p.W, kind == ScoreKind::bilinear || (additive && !projected) || concat || location, "W",
+                  "a bilinear, additive, concat or location score");
   check_parameter(p.U, additive, "U", "an additive score");
   check_parameter(p.v, additive || concat, "v", "an additive or concat score");
   if (p.b.defined()) check_parameter(p.b, additive || concat, "b", "an additive or concat score");
@@ -112,6 +114,13 @@ void check_parameters(const AttentionSpec& spec, const AttentionRequest& request
   check_shape(p.position, {s.batch, s.heads, s.queries}, "position");
   check_shape(p.sink, {s.heads}, "sink");
   if (kind == ScoreKind::bilinear) check_shape(p.W, {s.d, s.dk}, "W");
+  if (location) {
+    int64_t places = 0;
+    for (int64_t j = 0; j < s.keys; ++j) places = std::max(places, key_place(spec.pattern, j) + 1);
+    require(p.W.rank() == 2 && p.W.size(1) == s.d && p.W.size(0) >= places,
+            "attention: parameter W has shape ", p.W.shape(), ", wanted [places, ", s.d, "] of at least the ",
+            places, " places that keys stand at");
+  }
   if (additive || concat) {
     require(p.v.rank() == 1, "attention: parameter v has shape ", p.v.shape(), ", wanted [hidden]");
     const int64_t hidden = p.v.size(0);
@@ -167,6 +176,16 @@ Problem reduce_score(const Var& q, const Var& k, const Var& v, const AttentionSp
       problem.score_vector = p.v;
       problem.family = ScoreFamily::additive;
       break;
+    case ScoreKind::location: {
+      std::vector<int32_t> places;
+      for (int64_t j = 0; j < k.size(2); ++j)
+        places.push_back(static_cast<int32_t>(key_place(spec.pattern, j)));
+      std::vector<int32_t> all;
+      for (int64_t copy = 0; copy < k.size(0) * k.size(1); ++copy)
+        all.insert(all.end(), places.begin(), places.end());
+      problem.k = reshape(gather(p.W, all), {k.size(0), k.size(1), k.size(2), d});
+      break;
+    }
   }
   return problem;
 }
@@ -389,21 +408,51 @@ Tensor chosen_weights(const Job& job, const std::vector<int32_t>& heads, const s
   return weights;
 }
 
-void show(const Job& job, const AttentionSpec& spec, std::string_view name) {
+// The heads or rows that are named, or all.
+std::vector<int32_t> named_or_all(const std::vector<int32_t>& named, int64_t count) {
+  if (!named.empty()) return named;
+  std::vector<int32_t> all(static_cast<size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+void show(const Job& job, const AttentionSpec& spec, const AttentionRequest& request) {
   const kernels::AttentionShape& s = job.call.shape;
-  const AttentionObserver::Call call{name, spec, s.batch, s.heads, s.queries, s.keys};
+  const AttentionObserver::Call call{request.name, spec, s.batch, s.heads, s.queries, s.keys, request.site};
   const AttentionObserver::Wish wish = t_observer->wish(call);
   if (wish.heads.empty() || wish.rows.empty()) return;
   t_observer->see(call, wish, {chosen_weights(job, wish.heads, wish.rows), job.lse});
 }
 
+// What a call does of its spec: at use, nothing is drawn.
+AttentionSpec acting_spec(const AttentionSpec& spec, bool training) {
+  AttentionSpec acting = spec;
+  if (training) return acting;
+  switch (spec.selection.kind) {
+    case SelectionKind::soft:
+      acting.selection.dropout = 0;
+      break;
+    case SelectionKind::hard:
+    case SelectionKind::gumbel:
+      acting.selection = argmax();
+      break;
+    case SelectionKind::argmax:
+    case SelectionKind::top_k:
+    case SelectionKind::sparsemax:
+    case SelectionKind::sigmoid:
+      break;
+  }
+  return acting;
+}
+
 }  // namespace
 
-AttentionResult attend(const Var& q, const Var& k, const Var& v, const AttentionSpec& spec,
+AttentionResult attend(const Var& q, const Var& k, const Var& v, const AttentionSpec& wanted,
                        const AttentionRequest& request) {
   const Sizes s = check_shapes(q, k, v);
-  check(spec);
-  check_parameters(spec, request, s);
+  check(wanted);
+  check_parameters(wanted, request, s);
+  const AttentionSpec spec = acting_spec(wanted, request.training);
   const auto job = make_job(reduce_score(q, k, v, spec, request.parameters), spec, request, s);
   const AttentionParameters& p = job->parameters;
   const Problem& problem = job->problem;
@@ -436,9 +485,10 @@ AttentionResult attend(const Var& q, const Var& k, const Var& v, const Attention
     }
     kernels::attention_rows_forward(job->call);
   }
-  if (!request.weight_heads.empty() && !request.weight_rows.empty())
-    result.weights = chosen_weights(*job, request.weight_heads, request.weight_rows);
-  if (t_observer != nullptr) show(*job, spec, request.name);
+  if (request.weights || !request.weight_heads.empty() || !request.weight_rows.empty())
+    result.weights = chosen_weights(*job, named_or_all(request.weight_heads, s.heads),
+                                    named_or_all(request.weight_rows, s.queries));
+  if (t_observer != nullptr) show(*job, spec, request);
   if (request.lse) result.lse = job->lse;
 
   std::vector<Tensor> values{job->out};

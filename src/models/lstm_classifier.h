@@ -21,6 +21,7 @@ struct LstmClassifierConfig {
   bool bidirectional = true;
   std::string pooling = "attention";
   std::string score = "additive";
+  std::string selection = "soft";
   int64_t attention_width = 0;
   float dropout = 0.5f;
 
@@ -36,6 +37,8 @@ struct LstmClassifierConfig {
         Field{"pooling", &T::pooling, "how states become one: attention, mean or last"},
         Field{"score", &T::score,
               "how the learned query meets a state: additive, dot, scaled_dot, cosine(0.1)"},
+        Field{"selection", &T::selection,
+              "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
         Field{"attention_width", &T::attention_width, "inside an additive score; 0: as the states"},
         Field{"dropout", &T::dropout, "of embeddings, between layers and before the output layer"}};
   }

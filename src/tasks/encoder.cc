@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "data/encoder_tokenizer.h"
 #include "data/text.h"
 #include "infer/length_batches.h"
 #include "io/json.h"
 #include "models/bert_folder.h"
-#include "tasks/encoder_tokenizer.h"
 
 namespace fovea::tasks {
 namespace {
@@ -61,10 +61,10 @@ EncoderParts load_encoder(const std::filesystem::path& folder,
           " does not exist");
   EncoderParts parts;
   parts.folder = folder.string();
-  parts.modules = read_sentence_modules(folder);
+  parts.modules = data::read_sentence_modules(folder);
   const std::filesystem::path& model = parts.modules.model;
   const models::BertConfig config = models::read_bert_config(model);
-  const EncoderTokenizer tokenizer = load_encoder_tokenizer(model, config.model_type);
+  const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(model, config.model_type);
   parts.tokenizer = tokenizer.tokenizer;
   require(parts.tokenizer->size() <= config.vocab_size, model.string(), ": the tokenizer has ",
           parts.tokenizer->size(), " tokens, but config.json says ", config.vocab_size);
@@ -84,7 +84,7 @@ Embedder::Embedder(const EncoderParts& parts, const EmbedOptions& options)
       max_tokens_(options.max_tokens == 0 ? parts.modules.max_tokens : options.max_tokens),
       batch_tokens_(options.batch_tokens),
       inference_(*parts.network) {
-  if (!options.pooling.empty()) modules_.pooling = pooling_named(options.pooling);
+  if (!options.pooling.empty()) modules_.pooling = data::pooling_named(options.pooling);
   modules_.normalize = yes_or(options.normalize, modules_.normalize);
   const int64_t marks = tokenizer_->marks_around(false), longest = inference_.config().longest();
   require(max_tokens_ >= marks && max_tokens_ <= longest, "max_tokens: got ", max_tokens_, ", wanted ", marks,
@@ -101,9 +101,9 @@ void Embedder::pool(const float* states, int64_t tokens, float* row) const {
       sum += states[t * width + i];
       largest = std::max(largest, states[t * width + i]);
     }
-    row[i] = modules_.pooling == Pooling::cls   ? states[i]
-             : modules_.pooling == Pooling::max ? largest
-                                                : static_cast<float>(sum / static_cast<double>(tokens));
+    row[i] = modules_.pooling == data::Pooling::cls   ? states[i]
+             : modules_.pooling == data::Pooling::max ? largest
+                                                      : static_cast<float>(sum / static_cast<double>(tokens));
   }
   if (!modules_.normalize) return;
   double squares = 0;

@@ -12,9 +12,9 @@
 
 #include "base/fields.h"
 #include "data/marked_tokenizer.h"
+#include "data/sentence_modules.h"
 #include "infer/bert_inference.h"
 #include "models/bert.h"
-#include "tasks/sentence_modules.h"
 
 namespace fovea::tasks {
 
@@ -23,7 +23,7 @@ struct EncoderParts {
   std::string folder;  // for messages
   std::unique_ptr<models::Bert> network;
   std::shared_ptr<const data::MarkedTokenizer> tokenizer;
-  SentenceModules modules;         // max_tokens is set: the most that the model can read, or fewer
+  data::SentenceModules modules;   // max_tokens is set: the most that the model can read, or fewer
   std::vector<std::string> fresh;  // parameters that the folder lacks
 };
 
@@ -72,7 +72,7 @@ class Embedder {
   void pool(const float* states, int64_t tokens, float* row) const;
 
   std::shared_ptr<const data::MarkedTokenizer> tokenizer_;
-  SentenceModules modules_;
+  data::SentenceModules modules_;
   int64_t max_tokens_, batch_tokens_;
   BertInference inference_;
 };

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <memory>
 
-#include "autograd/ops.h"
 #include "data/text.h"
 #include "tasks/bert_classifier.h"
 #include "tasks/text_size.h"
@@ -190,9 +189,9 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
     drop_words(batch.tokens, *training.word_dropout, context);
     std::vector<int32_t> wanted;
     for (const int64_t place : batch.places) wanted.push_back(examples.labels[static_cast<size_t>(place)]);
-    const Var logits = parts.network->logits({batch.tokens, batch.lengths}, context);
-    return train::BatchLoss{cross_entropy(logits, wanted, {.smoothing = training.smoothing}),
-                            static_cast<double>(batch.places.size())};
+    return train::BatchLoss{
+        parts.network->loss({batch.tokens, batch.lengths}, wanted, training.smoothing, context),
+        static_cast<double>(batch.places.size())};
   };
   if (valid_text.size() > 0)
     plan.validate = [&] { return validation_of(classify_ids(*parts.network, valid.texts), valid.labels); };

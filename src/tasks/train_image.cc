@@ -15,15 +15,15 @@ struct PictureBatch {
   std::vector<int32_t> labels;
 };
 
-PictureBatch draw_batch(const Pictures& pictures, const PixelMoments& moments, const ImageTraining& training,
-                        std::span<const int64_t> chosen, Rng& rng) {
-  const PictureForm& form = pictures.form;
+PictureBatch draw_batch(const data::Pictures& pictures, const data::PixelMoments& moments,
+                        const ImageTraining& training, std::span<const int64_t> chosen, Rng& rng) {
+  const data::PictureForm& form = pictures.form;
   const data::RandomCrop crop{form.height, form.width, training.shift, training.flip};
   const auto count = static_cast<int64_t>(chosen.size());
   PictureBatch batch{Tensor({count, form.height, form.width, form.channels}), {}};
   for (int64_t i = 0; i < count; ++i) {
     const int64_t place = chosen[static_cast<size_t>(i)];
-    const Tensor whole = normalised(pictures.picture(place), form, moments);
+    const Tensor whole = data::normalised(pictures.picture(place), form, moments);
     const Tensor one =
         training.shift > 0 || training.flip ? data::random_crop(whole, crop, rng).contiguous() : whole;
     std::copy_n(one.data(), one.count(), batch.x.data() + i * one.count());
@@ -32,7 +32,7 @@ PictureBatch draw_batch(const Pictures& pictures, const PixelMoments& moments, c
   return batch;
 }
 
-uint64_t fingerprint(const Pictures& pictures) {
+uint64_t fingerprint(const data::Pictures& pictures) {
   DataFingerprint print;
   for (const uint8_t value : pictures.pixels) print.add(uint64_t{value});
   for (const int32_t label : pictures.labels) print.add(static_cast<uint64_t>(label));
@@ -84,21 +84,21 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& asked,
         ": one file alone has no labels; give a file of pictures and a file of their labels (IDX format), "
         "or a folder with a sub-folder for each class");
   observer.on_note("reading " + files.train[0]);
-  const Pictures pictures = read_pictures(files.train, asked.size);
+  const data::Pictures pictures = data::read_pictures(files.train, asked.size);
   ImageTraining training = asked;
   if (!training.batch) training.batch = batch_for(pictures.count(), 16, 64);
   ImageClassifierParts parts;
   parts.model = training.model;
   parts.labels = pictures.classes;
   parts.form = pictures.form;
-  const Pictures valid =
-      files.valid.empty() ? Pictures{} : read_pictures_as(files.valid, parts.form, parts.labels);
+  const data::Pictures valid =
+      files.valid.empty() ? data::Pictures{} : data::read_pictures_as(files.valid, parts.form, parts.labels);
   const RunFolder folder(
       files.out,
       run_identity<ImageTraining>({training, options, model_settings}, fingerprint(pictures),
                                   counted(pictures.count(), "picture")),
       observer);
-  parts.moments = pixel_moments(pictures);
+  parts.moments = data::pixel_moments(pictures);
   parts.config = models::model_config<models::ImageClassifiers>(
       training.model, model_settings,
       Json{{"classes", static_cast<int64_t>(parts.labels.size())}, {"channels", parts.form.channels}});

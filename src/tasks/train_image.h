@@ -65,7 +65,7 @@ void apply_preset(const std::string& name, ImageTraining& training, Json& model_
 void check_training(const ImageTraining& training, const Json& model_settings);
 
 struct ImageFiles {
-  std::vector<std::string> train, valid;  // as read_pictures() has them; valid empty: no validation
+  std::vector<std::string> train, valid;  // as data::read_pictures() has them; valid empty: no validation
   std::filesystem::path out;
 };
 

@@ -1,0 +1,184 @@
+#include "bench/op_cases.h"
+
+#include <memory>
+#include <numeric>
+
+#include "autograd/ops.h"
+#include "base/error.h"
+#include "nn/layers.h"
+#include "nn/recurrent.h"
+#include "train/optimizer.h"
+
+namespace fovea::bench {
+namespace {
+
+constexpr int64_t kTokens = 4096, kWidth = 512;
+
+Tensor normal(const Shape& shape, uint64_t seed) {
+  Rng rng(seed);
+  Tensor x(shape);
+  for (float& value : x.span()) value = rng.normal();
+  return x;
+}
+
+Var trained(const Shape& shape, uint64_t seed) {
+  return Var(normal(shape, seed), true);
+}
+
+// A step that drops the gradients of `leaves`, computes, and goes back from a fixed gradient of the result.
+std::function<void()> forward_and_back(std::vector<Var> leaves, const Shape& result,
+                                       std::function<Var()> forward) {
+  return [leaves = std::move(leaves), seed = normal(result, 99), forward = std::move(forward)] {
+    for (const Var& leaf : leaves) leaf.clear_grad();
+    forward().backward(seed);
+  };
+}
+
+OpCase linear_case() {
+  constexpr int64_t kOut = 2048;
+  return {
+      .name = "linear", .shape = "4096x512 -> 2048", .flops = 3 * 2. * kTokens * kWidth * kOut, .make = [] {
+        const Var x = trained({kTokens, kWidth}, 1), weight = trained({kOut, kWidth}, 2),
+                  bias = trained({kOut}, 3);
+        return forward_and_back({x, weight, bias}, {kTokens, kOut}, [=] { return linear(x, weight, bias); });
+      }};
+}
+
+OpCase layer_norm_case() {
+  return {.name = "layer_norm",
+          .shape = "4096x512",
+          .bytes = 5. * kTokens * kWidth * 4,  // x, y; x, dy, dx
+          .make = [] {
+            const Var x = trained({kTokens, kWidth}, 1), weight = trained({kWidth}, 2),
+                      bias = trained({kWidth}, 3);
+            return forward_and_back({x, weight, bias}, {kTokens, kWidth},
+                                    [=] { return layer_norm(x, weight, bias); });
+          }};
+}
+
+OpCase residual_case() {
+  return {.name = "residual_dropout_norm",
+          .shape = "4096x512, p = 0.1",
+          .bytes = 8. * kTokens * kWidth * 4,  // x, residual, sum, y; sum, dy, dx, dresidual
+          .make = [] {
+            const Var x = trained({kTokens, kWidth}, 1), residual = trained({kTokens, kWidth}, 2);
+            const Var weight = trained({kWidth}, 3), bias = trained({kWidth}, 4);
+            return forward_and_back({x, residual, weight, bias}, {kTokens, kWidth}, [=] {
+              return residual_dropout_norm(x, residual, weight, bias, 0.1f, 5).normed;
+            });
+          }};
+}
+
+std::vector<int32_t> random_ids(int64_t count, int64_t bound, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<int32_t> ids(count);
+  for (int32_t& id : ids) id = static_cast<int32_t>(rng.below(bound));
+  return ids;
+}
+
+OpCase cross_entropy_case() {
+  constexpr int64_t kClasses = 10000;
+  return {.name = "cross_entropy",
+          .shape = "4096x10000, smoothing 0.1",
+          .bytes = 3. * kTokens * kClasses * 4,  // logits; logits, dlogits
+          .make = []() -> std::function<void()> {
+            const Var logits = trained({kTokens, kClasses}, 1);
+            return [logits, targets = random_ids(kTokens, kClasses, 2)] {
+              logits.clear_grad();
+              cross_entropy(logits, targets, {.smoothing = 0.1f}).backward();
+            };
+          }};
+}
+
+OpCase embedding_case() {
+  constexpr int64_t kRows = 10000;
+  return {.name = "embedding",
+          .shape = "10000x512, 4096 ids",
+          .bytes = 4. * kTokens * kWidth * 4,  // rows, y; dy, drows
+          .make = [] {
+            const Var table = trained({kRows, kWidth}, 1);
+            const auto ids = random_ids(kTokens, kRows, 2);
+            return forward_and_back({table}, {kTokens, kWidth}, [=] { return embedding(table, ids); });
+          }};
+}
+
+// Forward and backward of one recurrent layer over sequences of these lengths.
+OpCase recurrent_case(std::string name, std::string shape, nn::RecurrentOptions options, bool lstm,
+                      std::vector<int64_t> lengths) {
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  const int64_t directions = options.bidirectional ? 2 : 1;
+  const double gates = lstm ? 4 : 3;
+  return {
+      .name = std::move(name),
+      .shape = std::move(shape),
+      .flops = 3 * 2. *
+               static_cast<double>(tokens * directions * (options.input + options.hidden) * options.hidden) *
+               gates,
+      .make = [=]() -> std::function<void()> {
+        Rng rng(1);
+        std::shared_ptr<nn::Recurrent> layer;
+        if (lstm)
+          layer = std::make_shared<nn::LSTM>(options, rng);
+        else
+          layer = std::make_shared<nn::GRU>(options, rng);
+        const Var x = trained({tokens, options.input}, 2);
+        std::vector<Var> leaves{x};
+        for (const nn::NamedParameter& parameter : layer->parameters()) leaves.push_back(parameter.value);
+        return forward_and_back(leaves, {tokens, options.hidden * directions}, [=] {
+          nn::Context context{.training = true};
+          return (*layer)(x, lengths, context).out;
+        });
+      }};
+}
+
+// n lengths from `first` to `last`, evenly spread.
+std::vector<int64_t> spread_lengths(int64_t n, int64_t first, int64_t last) {
+  std::vector<int64_t> lengths(n);
+  for (int64_t i = 0; i < n; ++i) lengths[i] = first + (last - first) * i / (n - 1);
+  return lengths;
+}
+
+std::vector<OpCase> recurrent_cases() {
+  const nn::RecurrentOptions wide{.input = 512, .hidden = 512}, narrow{.input = 128, .hidden = 128};
+  const nn::RecurrentOptions both_ways{.input = 128, .hidden = 128, .bidirectional = true};
+  const std::vector<int64_t> large(64, 32), small(16, 32);
+  return {recurrent_case("gru_512", "batch 64, 32 steps, 512 -> 512", wide, false, large),
+          recurrent_case("lstm_512", "batch 64, 32 steps, 512 -> 512", wide, true, large),
+          recurrent_case("gru_128", "batch 16, 32 steps, 128 -> 128", narrow, false, small),
+          recurrent_case("lstm_128", "batch 16, 32 steps, 128 -> 128", narrow, true, small),
+          recurrent_case("lstm_ragged", "both ways, batch 64, lengths 10..200, 128", both_ways, true,
+                         spread_lengths(64, 10, 200))};
+}
+
+OpCase adam_case() {
+  constexpr int64_t kTensors = 60, kRows = 326, kColumns = 512;  // 10 M parameters in all
+  return {.name = "adam_step",
+          .shape = "10 M parameters in 60 tensors",
+          .bytes = 7. * kTensors * kRows * kColumns *
+                   4,  // weight, gradient and two moments; all but the gradient back
+          .make = []() -> std::function<void()> {
+            std::vector<nn::NamedParameter> parameters;
+            for (int64_t i = 0; i < kTensors; ++i) {
+              const Var weight = trained({kRows, kColumns}, i);
+              weight.add_grad(normal({kRows, kColumns}, 100 + i));
+              parameters.push_back({message("p", i), weight});
+            }
+            auto optimizer = std::make_shared<train::Optimizer>(std::move(parameters), train::Adam{});
+            return [optimizer] { optimizer->step(); };
+          }};
+}
+
+}  // namespace
+
+const std::vector<OpCase>& op_cases() {
+  static const std::vector<OpCase> cases = [] {
+    std::vector<OpCase> all{linear_case(), layer_norm_case(), residual_case(), cross_entropy_case()};
+    for (OpCase& op : recurrent_cases()) all.push_back(std::move(op));
+    all.push_back(embedding_case());
+    all.push_back(adam_case());
+    return all;
+  }();
+  return cases;
+}
+
+}  // namespace fovea::bench

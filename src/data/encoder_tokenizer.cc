@@ -1,0 +1,328 @@
+#include "data/encoder_tokenizer.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "io/file.h"
+
+namespace fovea::data {
+namespace fs = std::filesystem;
+namespace {
+
+using LargeJson = nlohmann::json;
+
+// Larger than any that was ever published, and small enough to be read by mistake.
+constexpr uint64_t kLargestFile = uint64_t{1} << 28;
+
+// A token that stands in messages and in texts: short, and on one line.
+std::string token_text(const LargeJson& json, const std::string& where) {
+  const LargeJson& text = json.is_object() && json.contains("content") ? json["content"] : json;
+  require(text.is_string(), where, ": wanted a token");
+  const auto& token = text.get_ref<const std::string&>();
+  constexpr size_t kLongest = 200;
+  const bool plain = std::none_of(token.begin(), token.end(),
+                                  [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  require(!token.empty() && token.size() <= kLongest && plain, where, ": got the token ", in_quotes(token),
+          ", wanted 1 to ", kLongest, " bytes without control characters");
+  return token;
+}
+
+bool is_set(const LargeJson& json, const char* name) {
+  return json.is_object() && json.contains(name) && json[name] != false;
+}
+
+// A token that was added to a vocabulary, or stands in it and is never cut.
+struct AddedToken {
+  int64_t id;
+  std::string text;
+  bool strip_left;  // white space before it goes with it
+};
+
+AddedToken added_token(const LargeJson& json, int64_t id, const std::string& where) {
+  require(json.is_object(), where, ": wanted objects for added tokens");
+  AddedToken token{id, token_text(json, where), is_set(json, "lstrip")};
+  for (const char* name : {"single_word", "rstrip"})
+    require(!is_set(json, name), where, ": the added token ", in_quotes(token.text), " asks for ", name,
+            ", which is not supported");
+  return token;
+}
+
+// BERT's text is changed before it is cut, RoBERTa's is not: a token that wants to be found afterwards is the
+// same there.
+void check_added(const LargeJson& json, const AddedToken& token, WordPieceParts&, const std::string& where) {
+  for (const char* name : {"lstrip", "normalized"})
+    require(!is_set(json, name), where, ": the added token ", in_quotes(token.text), " asks for ", name,
+            ", which is not supported");
+}
+void check_added(const LargeJson&, const AddedToken& token, ByteBpeParts& parts, const std::string& where) {
+  if (token.text == parts.options.mask)
+    parts.options.strip_before_mask = token.strip_left;
+  else
+    require(!token.strip_left, where, ": the added token ", in_quotes(token.text),
+            " asks for lstrip, which is supported of the mask alone");
+}
+
+template <class Parts>
+class AddedTokens {
+ public:
+  AddedTokens(Parts& parts, const std::string& where) : parts_(parts), where_(where) {}
+
+  void read(const LargeJson& json, int64_t id) {
+    added_.push_back(added_token(json, id, where_));
+    check_added(json, added_.back(), parts_, where_);
+  }
+  // Those behind the vocabulary's end are appended to it.
+  void apply() {
+    std::sort(added_.begin(), added_.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (const AddedToken& token : added_) {
+      const auto size = static_cast<int64_t>(parts_.tokens.size());
+      require(token.id >= 0 && token.id <= size, where_, ": the added token ", in_quotes(token.text),
+              " has id ", token.id, ", but the vocabulary ends at ", size - 1);
+      if (token.id == size) parts_.tokens.push_back(token.text);
+      require(parts_.tokens[static_cast<size_t>(token.id)] == token.text, where_, ": the added token ",
+              in_quotes(token.text), " has id ", token.id, ", which is another token of the vocabulary");
+      parts_.options.whole.push_back(token.text);
+    }
+  }
+
+ private:
+  Parts& parts_;
+  const std::string& where_;
+  std::vector<AddedToken> added_;
+};
+
+// added_tokens of a tokenizer.json.
+template <class Parts>
+void read_added_list(const LargeJson& json, Parts& parts, const std::string& name) {
+  if (!json.contains("added_tokens")) return;
+  require(json["added_tokens"].is_array(), name, ": added_tokens is no list");
+  AddedTokens added(parts, name);
+  for (const LargeJson& token : json["added_tokens"]) {
+    require(token.is_object() && token.contains("id") && token["id"].is_number_unsigned(), name,
+            ": an added token has no id");
+    const uint64_t id = std::min<uint64_t>(token["id"].get<uint64_t>(), std::numeric_limits<int32_t>::max());
+    added.read(token, static_cast<int64_t>(id));
+  }
+  added.apply();
+}
+
+// added_tokens_decoder of a tokenizer_config.json.
+template <class Parts>
+void read_added_object(const LargeJson& json, Parts& parts, const std::string& name) {
+  if (!json.contains("added_tokens_decoder")) return;
+  require(json["added_tokens_decoder"].is_object(), name, ": added_tokens_decoder is no object");
+  AddedTokens added(parts, name);
+  for (const auto& item : json["added_tokens_decoder"].items()) {
+    const std::string& id = item.key();
+    require(!id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == std::string::npos, name,
+            ": added_tokens_decoder names the id ", in_quotes(id));
+    added.read(item.value(), std::stoll(id));
+  }
+  added.apply();
+}
+
+void read_flag(const LargeJson& json, const char* name, bool& value, const std::string& where) {
+  if (!json.contains(name)) return;
+  require(json[name].is_boolean(), where, ": ", name, " is neither true nor false");
+  value = json[name].get<bool>();
+}
+
+void read_strip_accents(const LargeJson& json, std::optional<bool>& value, const std::string& where) {
+  if (!json.contains("strip_accents")) return;
+  value.reset();
+  if (json["strip_accents"].is_null()) return;
+  read_flag(json, "strip_accents", value.emplace(false), where);
+}
+
+// What both kinds say in tokenizer_config.json: the class, the spelling of marks, more whole tokens.
+template <class Parts>
+void read_marks(const LargeJson& json, std::initializer_list<std::string_view> classes, Parts& parts,
+                const std::string& name) {
+  require(json.is_object(), name, ": wanted an object of named options");
+  if (json.contains("tokenizer_class") && json["tokenizer_class"].is_string()) {
+    std::string kind = json["tokenizer_class"].get<std::string>();
+    if (kind.ends_with("Fast")) kind.resize(kind.size() - 4);
+    const bool any = kind == "PreTrainedTokenizer" || kind == "TokenizersBackend";
+    require(any || std::find(classes.begin(), classes.end(), kind) != classes.end(), name,
+            ": tokenizer_class is ", in_quotes(kind), ", wanted ", *classes.begin());
+  }
+  auto& options = parts.options;
+  const auto read_mark = [&](const char* mark, std::string& spelling) {
+    if (json.contains(mark) && !json[mark].is_null()) spelling = token_text(json[mark], name + ": " + mark);
+  };
+  read_mark("cls_token", options.begin);
+  read_mark("sep_token", options.end);
+  read_mark("unk_token", options.unknown);
+  read_mark("mask_token", options.mask);
+  read_mark("pad_token", options.pad);
+  if (!json.contains("additional_special_tokens") || json["additional_special_tokens"].is_null()) return;
+  require(json["additional_special_tokens"].is_array(), name, ": additional_special_tokens is no list");
+  for (const LargeJson& token : json["additional_special_tokens"])
+    options.whole.push_back(token_text(token, name + ": additional_special_tokens"));
+}
+
+// The member `name` of an object, which must be an object of this type.
+const LargeJson& typed_member(const LargeJson& json, const char* name, const char* type,
+                              const std::string& where) {
+  require(json.contains(name) && json[name].is_object() && json[name].contains("type"), where, ": no ", name,
+          ", wanted one of type ", type);
+  const LargeJson& member = json[name];
+  const std::string found =
+      member["type"].is_string() ? member["type"].get<std::string>() : member["type"].dump();
+  require(found == type, where, ": ", name, " is of type ", in_quotes(found), ", wanted ", type);
+  return member;
+}
+
+std::vector<std::string> tokens_by_id(const LargeJson& vocabulary, const std::string& where) {
+  require(vocabulary.is_object(), where, ": the vocabulary is no object of tokens and ids");
+  std::vector<std::string> tokens(vocabulary.size());
+  for (const auto& item : vocabulary.items()) {
+    const bool number = item.value().is_number_unsigned();
+    const uint64_t id = number ? item.value().get<uint64_t>() : std::numeric_limits<uint64_t>::max();
+    require(id < tokens.size(), where, ": ids of the vocabulary are not the numbers from 0 to ",
+            tokens.size() - 1);
+    require(tokens[id].empty() && !item.key().empty(), where, ": two tokens of the vocabulary have the id ",
+            id, ", or one is empty");
+    tokens[id] = item.key();
+  }
+  return tokens;
+}
+
+// "a b", or ["a", "b"] in newer files.
+Merge merge_of(const LargeJson& json, const std::string& where) {
+  if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string())
+    return {json[0].get<std::string>(), json[1].get<std::string>()};
+  require(json.is_string(), where, ": merges is no list of pairs");
+  const auto& text = json.get_ref<const std::string&>();
+  const size_t space = text.find(' ');
+  require(space != std::string::npos, where, ": got the merge ", in_quotes(text), ", wanted two parts");
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+// Absurdly large where a tokenizer has no limit.
+int64_t max_tokens_of(const LargeJson& json, const std::string& where) {
+  if (!json.contains("model_max_length") || json["model_max_length"].is_null()) return 0;
+  require(json["model_max_length"].is_number(), where, ": model_max_length is no number");
+  const double length = json["model_max_length"].get<double>();
+  require(length >= 1, where, ": model_max_length is ", length, ", wanted at least 1");
+  return length < 1e9 ? static_cast<int64_t>(length) : 0;
+}
+
+WordPieceParts read_wordpiece(const fs::path& folder, std::string& name) {
+  const fs::path lines = folder / "vocab.txt", json = folder / "tokenizer.json";
+  if (fs::exists(lines)) {
+    name = lines.string();
+    return {parse_wordpiece_tokens(read_text(lines, kLargestFile), name), {}};
+  }
+  require(fs::exists(json), folder.string(), " has no tokenizer, wanted vocab.txt or tokenizer.json");
+  name = json.string();
+  return parse_wordpiece_json(read_text(json, kLargestFile), name);
+}
+
+ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
+  const fs::path vocabulary = folder / "vocab.json", merges = folder / "merges.txt",
+                 json = folder / "tokenizer.json";
+  if (fs::exists(vocabulary) && fs::exists(merges)) {
+    name = vocabulary.string();
+    return {tokens_by_id(parse_large_json(read_text(vocabulary, kLargestFile), name), name),
+            parse_merges(read_text(merges, kLargestFile), merges.string()),
+            {}};
+  }
+  require(fs::exists(json), folder.string(),
+          " has no tokenizer, wanted vocab.json with merges.txt, or tokenizer.json");
+  name = json.string();
+  return parse_byte_bpe_json(read_text(json, kLargestFile), name);
+}
+
+// Sets what tokenizer_config.json says, where there is one; gives the most tokens it allows.
+template <class Parts>
+int64_t read_tokenizer_config(const fs::path& folder, Parts& parts) {
+  const fs::path path = folder / "tokenizer_config.json";
+  if (!fs::exists(path)) return 0;
+  const LargeJson json = parse_large_json(read_text(path, kLargestFile), path.string());
+  apply_tokenizer_config(json, parts, path.string());
+  return max_tokens_of(json, path.string());
+}
+
+}  // namespace
+
+WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name) {
+  const LargeJson json = parse_large_json(text, name);
+  require(json.is_object(), name, ": wanted an object with model, normalizer and pre_tokenizer");
+  const LargeJson& model = typed_member(json, "model", "WordPiece", name);
+  const LargeJson& normalizer = typed_member(json, "normalizer", "BertNormalizer", name);
+  typed_member(json, "pre_tokenizer", "BertPreTokenizer", name);
+  require(model.contains("vocab"), name, ": the model has no vocab");
+  WordPieceParts parts{tokens_by_id(model["vocab"], name), {}};
+  WordPieceOptions& options = parts.options;
+  if (model.contains("unk_token")) options.unknown = token_text(model["unk_token"], name + ": unk_token");
+  if (model.contains("continuing_subword_prefix"))
+    options.prefix = token_text(model["continuing_subword_prefix"], name + ": continuing_subword_prefix");
+  if (model.contains("max_input_chars_per_word")) {
+    const LargeJson& most = model["max_input_chars_per_word"];
+    require(most.is_number_unsigned(), name, ": max_input_chars_per_word is no whole number");
+    options.longest_word = static_cast<int64_t>(std::min<uint64_t>(most.get<uint64_t>(), 1'000'000));
+  }
+  read_flag(normalizer, "clean_text", options.clean, name);
+  read_flag(normalizer, "handle_chinese_chars", options.split_chinese, name);
+  read_flag(normalizer, "lowercase", options.lowercase, name);
+  read_strip_accents(normalizer, options.strip_accents, name);
+  read_added_list(json, parts, name);
+  return parts;
+}
+
+ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name) {
+  const LargeJson json = parse_large_json(text, name);
+  require(json.is_object(), name, ": wanted an object with model and pre_tokenizer");
+  const LargeJson& model = typed_member(json, "model", "BPE", name);
+  const LargeJson& cutter = typed_member(json, "pre_tokenizer", "ByteLevel", name);
+  require(!is_set(json, "normalizer") || json["normalizer"].is_null(), name,
+          ": a normalizer, wanted none for byte-level BPE");
+  require(model.contains("vocab") && model.contains("merges") && model["merges"].is_array(), name,
+          ": the model has no vocab or no merges");
+  for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
+    require(!model.contains(affix) || model[affix].is_null() || model[affix] == "", name, ": ", affix,
+            " is set, which is not supported");
+  ByteBpeParts parts{tokens_by_id(model["vocab"], name), {}, {}};
+  for (const LargeJson& merge : model["merges"]) parts.merges.push_back(merge_of(merge, name));
+  read_flag(cutter, "add_prefix_space", parts.options.prefix_space, name);
+  read_added_list(json, parts, name);
+  return parts;
+}
+
+void apply_tokenizer_config(const LargeJson& json, WordPieceParts& parts, const std::string& name) {
+  read_marks(json, {"BertTokenizer", "DistilBertTokenizer"}, parts, name);
+  bool basic = true;
+  read_flag(json, "do_basic_tokenize", basic, name);
+  require(basic, name, ": do_basic_tokenize is false, which is not supported");
+  read_flag(json, "do_lower_case", parts.options.lowercase, name);
+  read_flag(json, "tokenize_chinese_chars", parts.options.split_chinese, name);
+  read_strip_accents(json, parts.options.strip_accents, name);
+  read_added_object(json, parts, name);
+}
+
+void apply_tokenizer_config(const LargeJson& json, ByteBpeParts& parts, const std::string& name) {
+  read_marks(json, {"RobertaTokenizer"}, parts, name);
+  read_flag(json, "add_prefix_space", parts.options.prefix_space, name);
+  if (json.contains("mask_token") && json["mask_token"].is_object())
+    parts.options.strip_before_mask = is_set(json["mask_token"], "lstrip");
+  read_added_object(json, parts, name);
+}
+
+EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::string& model_type) {
+  EncoderTokenizer loaded;
+  std::string name;
+  if (model_type == "roberta") {
+    ByteBpeParts parts = read_byte_bpe(folder, name);
+    loaded.max_tokens = read_tokenizer_config(folder, parts);
+    loaded.tokenizer = make_byte_bpe(std::move(parts.tokens), parts.merges, parts.options, name);
+    return loaded;
+  }
+  WordPieceParts parts = read_wordpiece(folder, name);
+  loaded.max_tokens = read_tokenizer_config(folder, parts);
+  loaded.tokenizer = make_wordpiece(std::move(parts.tokens), parts.options, name);
+  return loaded;
+}
+
+}  // namespace fovea::data

@@ -1,0 +1,46 @@
+// The tokenizer of a Hugging Face folder: vocab.txt (BERT, DistilBERT), vocab.json and merges.txt (RoBERTa),
+// or tokenizer.json; and tokenizer_config.json.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "data/byte_bpe.h"
+#include "data/marked_tokenizer.h"
+#include "data/wordpiece.h"
+#include "io/json.h"
+
+namespace fovea::data {
+
+struct EncoderTokenizer {
+  std::shared_ptr<const MarkedTokenizer> tokenizer;
+  int64_t max_tokens = 0;  // of a text with its marks, as tokenizer_config.json says; 0: it does not
+};
+
+// model_type: as config.json has it. Throws Error naming the file when one is missing, damaged, or asks for
+// what is not here.
+EncoderTokenizer load_encoder_tokenizer(const std::filesystem::path& folder, const std::string& model_type);
+
+// A WordPiece vocabulary out of the content of a tokenizer.json, with the settings that stand there. `name`
+// begins messages.
+struct WordPieceParts {
+  std::vector<std::string> tokens;
+  WordPieceOptions options;
+};
+WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name);
+
+// The same of byte-level BPE.
+struct ByteBpeParts {
+  std::vector<std::string> tokens;
+  std::vector<Merge> merges;
+  ByteBpeOptions options;
+};
+ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name);
+
+// Sets what a tokenizer_config.json says. Tokens that were added to the vocabulary are appended to it.
+void apply_tokenizer_config(const nlohmann::json& json, WordPieceParts& parts, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, ByteBpeParts& parts, const std::string& name);
+
+}  // namespace fovea::data
