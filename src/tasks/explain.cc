@@ -138,8 +138,8 @@ void check_text_classifier(const ExplainOptions& o, const std::string& form, con
 
 }  // namespace
 
-AttentionRecord record_attention(const TranslationParts& parts, std::span<const int32_t> source,
-                                 std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
+AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
+                                  std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
   data::ParallelIds pair;
   pair.source.append(source);
   pair.target.append(target);
@@ -158,6 +158,12 @@ AttentionRecord record_attention(const TranslationParts& parts, std::span<const 
   record.target = token_line(*parts.tokenizers.target, batch.target_out);
   record.fed = token_line(*parts.tokenizers.target, batch.target_in);
   record.layers = recorder.take();
+  return record;
+}
+
+AttentionRecord record_attention(const TranslationParts& parts, std::span<const int32_t> source,
+                                 std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
+  AttentionRecord record = observe_attention(parts, source, target, std::move(kinds));
   require(!record.layers.empty(), "a model of kind ", in_quotes(parts.model), " has no attention to show");
   return record;
 }

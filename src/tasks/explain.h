@@ -50,7 +50,10 @@ struct ExplainOptions {
 // a file's ending, or empty for a terminal.
 void check_explain(const FolderContents& contents, const ExplainOptions& options, const std::string& form);
 
-// Feeds the pair to the model and keeps what it looks at. Throws Error when the model has no attention.
+// Feeds the pair to the model and keeps what it looks at: without layers where the model has no attention.
+AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
+                                  std::span<const int32_t> target, std::vector<AttentionKind> kinds);
+// The same; throws Error when the model has no attention.
 AttentionRecord record_attention(const TranslationParts& parts, std::span<const int32_t> source,
                                  std::span<const int32_t> target,
                                  std::vector<AttentionKind> kinds = {kAttentionKinds.begin(),

@@ -140,7 +140,7 @@ std::optional<AlignmentChoice> choose_alignment(const TranslationParts& model, c
   std::vector<Candidate> candidates;
   for (int64_t pair = 0; pair < measured; ++pair) {
     const AttentionRecord record =
-        record_attention(model, pairs.source[pair], pairs.target[pair], {AttentionKind::cross});
+        observe_attention(model, pairs.source[pair], pairs.target[pair], {AttentionKind::cross});
     if (candidates.empty())
       for (const AttentionLayer* layer : record.layers_of(AttentionKind::cross)) {
         candidates.push_back({{AttentionKind::cross, layer->layer, AttentionChoice::kAverage}, {}});

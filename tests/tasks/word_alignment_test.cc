@@ -97,13 +97,14 @@ TEST(WordAlignment, TheChoiceIsTheBestOfAllLayersAndHeads) {
   EXPECT_DOUBLE_EQ(share({AttentionKind::cross, choice->layer, choice->head}), best);
 }
 
-TEST(WordAlignment, ARecurrentModelHasNothingToChoose) {
-  const TranslationParts model =
-      untrained_translator("words", "bahdanau", Json{{"width", 8}, {"embedding", 8}});
+TEST(WordAlignment, AModelOfOneMapOrNoneHasNothingToChoose) {
   data::ParallelIds pairs;
   pairs.source.append(std::vector<int32_t>{4, 5});
   pairs.target.append(std::vector<int32_t>{4, 5});
-  EXPECT_FALSE(choose_alignment(model, pairs, pairs));
+  for (const std::string model : {"bahdanau", "rnn"})
+    EXPECT_FALSE(choose_alignment(untrained_translator("words", model, Json{{"width", 8}, {"embedding", 8}}),
+                                  pairs, pairs))
+        << model;
 }
 
 TEST(WordAlignment, TheChoiceIsStoredAndUsed) {
