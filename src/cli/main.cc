@@ -1,17 +1,12 @@
 // fovea: reads the command line, runs one verb, and turns errors into one line and an exit status.
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 
 #include "base/error.h"
 #include "base/fields.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 
 namespace fovea::cli {
@@ -105,44 +100,10 @@ int run(int argc, char** argv) {
   }
 }
 
-// Standard output that remembers why it failed. The stream's own buffer writes when it is full and forgets
-// the reason by the time that anyone asks.
-class RememberingOutput : public std::streambuf {
- public:
-  RememberingOutput() { setp(buffer_.data(), buffer_.data() + buffer_.size()); }
-  int reason() const { return reason_; }  // errno of the first failure; 0: none
-
- protected:
-  int sync() override {
-    for (const char* at = pbase(); at < pptr() && reason_ == 0;) {
-      const ssize_t written = ::write(STDOUT_FILENO, at, static_cast<size_t>(pptr() - at));
-      if (written >= 0)
-        at += written;
-      else if (errno != EINTR)
-        reason_ = errno;
-    }
-    setp(buffer_.data(), buffer_.data() + buffer_.size());
-    return reason_ == 0 ? 0 : -1;
-  }
-  int_type overflow(int_type c) override {
-    if (sync() != 0) return traits_type::eof();
-    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
-    return traits_type::not_eof(c);
-  }
-
- private:
-  std::array<char, 8192> buffer_;
-  int reason_ = 0;
-};
-
-// What was printed must have arrived. A reader that went away (a closed pipe) wanted no more: not worth a
-// word.
-int close_output(const RememberingOutput& output, int status) {
-  std::cout.flush();
-  int reason = output.reason();
-  if (std::fflush(stdout) != 0) reason = errno;  // of printf
-  if (reason == 0 || reason == EPIPE || status != 0) return status;
-  return complain(message("cannot write to standard output: ", std::strerror(reason)), kOurFault);
+int close_output(int status) {
+  const std::string fault = output_fault();
+  if (fault.empty() || status != 0) return status;
+  return complain("cannot write to standard output: " + fault, kOurFault);
 }
 
 int guarded(int argc, char** argv) {
@@ -166,9 +127,5 @@ int guarded(int argc, char** argv) {
 int main(int argc, char** argv) {
   // Some parents hand on an ignored SIGPIPE; a reader that goes away then looks like a broken disk.
   std::signal(SIGPIPE, SIG_DFL);
-  fovea::cli::RememberingOutput output;
-  std::streambuf* const before = std::cout.rdbuf(&output);
-  const int status = fovea::cli::close_output(output, fovea::cli::guarded(argc, argv));
-  std::cout.rdbuf(before);
-  return status;
+  return fovea::cli::close_output(fovea::cli::guarded(argc, argv));
 }

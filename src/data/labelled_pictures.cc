@@ -191,6 +191,11 @@ std::vector<uint8_t> read_picture_as(const std::filesystem::path& path, const Pi
   return fit(read_image_bytes(path), path.string(), form);
 }
 
+std::vector<uint8_t> decode_picture_as(std::span<const std::byte> file, const std::string& where,
+                                       const PictureForm& form) {
+  return fit(file, where, form);
+}
+
 PixelMoments pixel_moments(const Pictures& pictures) {
   const auto channels = static_cast<size_t>(pictures.form.channels);
   std::vector<double> sum(channels), squares(channels);

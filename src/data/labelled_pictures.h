@@ -2,6 +2,7 @@
 // archives of such folders.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -40,6 +41,9 @@ Pictures read_pictures_as(const std::vector<std::string>& paths, const PictureFo
 // One picture file in a model's form -> [height, width, channels] of bytes' values. A large picture is shrunk
 // while it is decoded.
 std::vector<uint8_t> read_picture_as(const std::filesystem::path& path, const PictureForm& form);
+// The same of a picture file's bytes; `where` begins every error message.
+std::vector<uint8_t> decode_picture_as(std::span<const std::byte> file, const std::string& where,
+                                       const PictureForm& form);
 
 // Mean and standard deviation of each channel, of values 0 to 1.
 struct PixelMoments {

@@ -114,13 +114,13 @@ void Embedder::pool(const float* states, int64_t tokens, float* row) const {
 Embeddings Embedder::embed(std::span<const std::string> lines) const {
   std::vector<std::vector<int32_t>> texts;
   std::vector<int64_t> lengths;
-  Embeddings result{Tensor({static_cast<int64_t>(lines.size()), width()})};
+  Embeddings result{Tensor({static_cast<int64_t>(lines.size()), width()}), {}};
   for (const std::string& line : lines) {
     const std::string text = modules_.prompt + line;
     const std::vector<int32_t> ids = tokenizer_->encode(modules_.lowercase ? data::lowercase(text) : text);
     texts.push_back(tokenizer_->mark(ids, max_tokens_).ids);
     lengths.push_back(static_cast<int64_t>(texts.back().size()));
-    result.cut += static_cast<int64_t>(ids.size()) + tokenizer_->marks_around(false) > max_tokens_;
+    result.cut.push_back(static_cast<int64_t>(ids.size()) + tokenizer_->marks_around(false) > max_tokens_);
   }
   for_length_batches(lengths, {.tokens = batch_tokens_}, [&](std::span<const size_t> members) {
     std::vector<int32_t> ids, sizes;

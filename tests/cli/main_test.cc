@@ -30,14 +30,6 @@ TEST(CommandLine, WithoutArgumentsTeaches) {
   EXPECT_THAT(outcome.out, HasSubstr("bench"));
 }
 
-TEST(CommandLine, AFullDiskIsNamedHoweverMuchWasPrinted) {
-  for (const char* arguments : {"--version", "train translate --help", "pattern full --n 200"}) {
-    const Outcome outcome = run(std::string(arguments) + " > /dev/full");
-    EXPECT_EQ(outcome.status, 1) << arguments;
-    EXPECT_EQ(outcome.err, "fovea: cannot write to standard output: No space left on device\n") << arguments;
-  }
-}
-
 TEST(CommandLine, VersionIsOneLine) {
   const Outcome outcome = run("--version");
   EXPECT_EQ(outcome.status, 0);

@@ -126,11 +126,11 @@ TEST_F(EncoderTest, LongLinesAreCutAndCounted) {
   for (int i = 0; i < 38; ++i) cut_line += "one ";
   const std::vector<std::string> lines{long_line, cut_line, "one", ""};
   const Embeddings found = Embedder(parts, {}).embed(lines);
-  EXPECT_EQ(found.cut, 1);
+  EXPECT_EQ(found.cut, (std::vector<uint8_t>{1, 0, 0, 0}));
   const std::vector<float> rows = found.rows.to_vector();
   EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + 24, rows.begin() + 24))
       << "38 tokens and two marks are read";
-  EXPECT_EQ(Embedder(parts, {.max_tokens = 3}).embed(lines).cut, 2);
+  EXPECT_EQ(Embedder(parts, {.max_tokens = 3}).embed(lines).cut, (std::vector<uint8_t>{1, 1, 0, 0}));
   expect_near(embed_one(parts, "one two", {.max_tokens = 3}), embed_one(parts, "one"), 0);
   const auto with = [&](const EmbedOptions& options) { return complaint([&] { Embedder(parts, options); }); };
   EXPECT_EQ(with({.max_tokens = 41}), "max_tokens: got 41, wanted 2 to 40");
