@@ -72,6 +72,7 @@ TrainingOutcome train(const Plan& plan, const DemoOptions& options, TranslateObs
   training.joint = false;
   training.batch_tokens = 1024;
   training.learning_rate = plan.learning_rate;
+  training.schedule = "inverse_sqrt";  // independent of --steps: a longer run goes the same way
   training.warmup = 100;
   const train::TrainOptions train_options{.steps = options.steps,
                                           .clip_norm = 1,
