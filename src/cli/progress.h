@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string>
 
-#include "train/observer.h"
+#include "tasks/training_run.h"
 
 namespace fovea::cli {
 

@@ -151,9 +151,12 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   const data::LabelledOptions reading{
       .skip_bad = asked.skip_bad, .label_column = asked.label_column, .text_column = asked.text_column};
   const data::LabelledText text = data::read_labelled(files.train, reading);
+  observer.on_note(text.columns.note(files.train));
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text("text"));
+  data::LabelledOptions reading_more = reading;
+  reading_more.like = &text.columns;
   const data::LabelledText valid_text =
-      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading);
+      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading_more);
   ClassifyTraining training = asked;
   fit_to_data(text, training);
 

@@ -10,6 +10,7 @@
 #include "infer/bleu.h"
 #include "tasks/text_size.h"
 #include "tasks/train_settings.h"
+#include "tasks/word_alignment.h"
 
 namespace fovea::tasks {
 namespace {
@@ -221,7 +222,11 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
   plan.score_name = "BLEU";
   plan.should_stop = should_stop;
   plan.save_config = [&](const std::filesystem::path& out) { save_translation_config(out, parts); };
-  plan.save_model = [&](const std::filesystem::path& out) { save_translation(out, parts); };
+  plan.save_model = [&](const std::filesystem::path& out) {
+    if (valid_text.size() > 0)
+      parts.alignment = choose_alignment(parts, ids, data::encode_parallel(valid_text, parts.tokenizers));
+    save_translation(out, parts);
+  };
   plan.card = card_text(files);
   plan.command = command;
   return run_training(folder, plan, observer);

@@ -8,3 +8,6 @@ target_link_libraries(test_tasks_encoder_test PRIVATE nlohmann_json::nlohmann_js
 fovea_test(tasks/image_sizes_test unit)
 fovea_test(tasks/image_test unit)
 target_link_libraries(test_tasks_image_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
+fovea_test(tasks/word_alignment_test unit)
+fovea_test(tasks/open_test unit)
+target_link_libraries(test_tasks_open_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
