@@ -1,6 +1,7 @@
 // fovea: reads the command line, runs one verb, and turns errors into one line and an exit status.
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 
 #include "base/error.h"
@@ -110,6 +111,9 @@ int guarded(int argc, char** argv) {
     return run(argc, argv);
   } catch (const Error& error) {
     return complain(error.what(), kUsersFault);
+  } catch (const std::filesystem::filesystem_error& error) {  // a loop of links, no permission...
+    return complain(message("cannot read ", error.path1().string(), ": ", error.code().message()),
+                    kUsersFault);
   } catch (const std::bad_alloc&) {
     return complain("out of memory", kOurFault);
   } catch (const std::exception& error) {

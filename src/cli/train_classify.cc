@@ -9,8 +9,9 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter = R"help(Files: tab-separated, .csv, or lines that begin with their label (with or without fastText's __label__), plain or
-gzip. Columns are found by their names (label, class, sentiment...; text, sentence, review...) or given by
---label-column and --text-column; without names, the first column is the label and the last one the text.
+gzip. Columns are chosen by their names in a header row (label, class, sentiment...; text, sentence, review...),
+else by what they hold: labels have few different values, texts are long. The choice is printed; --label-column and
+--text-column overrule it.
 
 Run again with the same --out, training continues from the last checkpoint. Ctrl-C and SIGTERM save and stop, with
 exit status 130 and 143. Options can also stand in the JSON file of --config, with underscores for dashes; flags

@@ -9,8 +9,8 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"help(Pictures: a folder with one sub-folder of .jpg and .png files per class, or an IDX file of pictures and one of their
-labels (MNIST's format, plain or gzip).
+    R"help(Pictures: a folder with one sub-folder of .jpg and .png files per class, an uncompressed tar of such folders, or an
+IDX file of pictures and one of their labels (MNIST's format, plain or gzip).
 
 --gate se weighs channels (Hu et al. 2018), cbam weighs channels and then positions (Woo et al. 2018), sk chooses
 between branches of different kernel size (Li et al. 2019). `fovea explain` shows the weights.

@@ -24,9 +24,17 @@ Examples encode(const data::LabelledText& text, const ClassifierParts& parts, co
           data::label_places(text.labels, parts.labels, path)};
 }
 
+// The texts as a tokenizer sees them.
+std::vector<std::string> texts_read(const data::LabelledText& text, const ClassifyTraining& training) {
+  if (!training.lowercase) return text.texts;
+  std::vector<std::string> lower;
+  for (const std::string& one : text.texts) lower.push_back(data::lowercase(one));
+  return lower;
+}
+
 // Decides what follows from the data.
 void fit_to_data(const data::LabelledText& text, ClassifyTraining& training) {
-  const TextSize size = text_size(text.texts, training.max_length);
+  const TextSize size = text_size(texts_read(text, training), training.max_length);
   const bool encoder = !training.from.empty();
   if (!training.batch_tokens) training.batch_tokens = encoder ? 2048 : batch_for(size.tokens, 512, 4096);
   if (encoder) {
@@ -55,10 +63,8 @@ data::Tokenizers learn(const ClassifyTraining& training, const data::LabelledTex
   observer.on_note(message("learning ",
                            *training.vocabulary == 0 ? "all" : std::to_string(*training.vocabulary),
                            " tokens (", *training.tokenizer, ") from ", text.size(), " texts"));
-  std::vector<std::string> lower;
-  if (training.lowercase)
-    for (const std::string& one : text.texts) lower.push_back(data::lowercase(one));
-  const std::span<const std::string> texts(training.lowercase ? lower : text.texts);
+  const std::vector<std::string> read = texts_read(text, training);
+  const std::span<const std::string> texts(read);
   const auto tokenizer = learn_tokenizer(*training.tokenizer, *training.vocabulary, {&texts, 1});
   return {tokenizer, tokenizer};
 }
@@ -145,9 +151,12 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   const data::LabelledOptions reading{
       .skip_bad = asked.skip_bad, .label_column = asked.label_column, .text_column = asked.text_column};
   const data::LabelledText text = data::read_labelled(files.train, reading);
+  observer.on_note(text.columns.note(files.train));
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text("text"));
+  data::LabelledOptions reading_more = reading;
+  reading_more.like = &text.columns;
   const data::LabelledText valid_text =
-      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading);
+      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading_more);
   ClassifyTraining training = asked;
   fit_to_data(text, training);
 

@@ -50,6 +50,26 @@ TEST_F(ClassifyVerb, TrainsWithProgressAndSaysWhatComesNext) {
     EXPECT_TRUE(std::filesystem::exists(*folder_ / "model" / name)) << name;
 }
 
+TEST_F(ClassifyVerb, SaysWhichColumnsItReads) {
+  EXPECT_THAT(trained_.err,
+              HasSubstr("train.tsv: label is column 2 \"label\", text is column 1 \"text\"; first row is "
+                        "a header"));
+}
+
+TEST_F(ClassifyVerb, TrainsOnWhatAnotherProgramWrites) {
+  const std::string rest = " --tokenizer words --preset tiny --steps 2 --embedding 8 --width 8 --out ";
+  const auto piped =
+      run("train classify --train /dev/stdin" + rest + file("piped") + " < " + file("train.tsv"));
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  const auto from_pipe =
+      run("train classify --train /dev/stdin" + rest + file("piped2"), "cat " + file("train.tsv") + " |");
+  EXPECT_EQ(from_pipe.status, 0) << from_pipe.err;
+  EXPECT_EQ(read_text(file("piped/model.safetensors")), read_text(file("piped2/model.safetensors")));
+  const auto zeros = run("train classify --train /dev/zero" + rest + file("none"));
+  EXPECT_EQ(zeros.status, 2);
+  EXPECT_EQ(zeros.err, "fovea: cannot read /dev/zero: a device, wanted a file or a pipe\n");
+}
+
 TEST_F(ClassifyVerb, WhatDumpConfigPrintsIsAConfigFile) {
   for (const std::string choice : {"--model han", "--from encoder"}) {
     const auto dumped = run("train classify --dump-config " + choice);
