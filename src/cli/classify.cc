@@ -159,6 +159,10 @@ void add_classify(CLI::App& app) {
           "--test on texts: column of the texts, by name or number from 1 (default: found by its name)")
       ->type_name("COLUMN");
   add_on_error(*verb, flags->lines.on_error);
+  verb->get_option("--on-error")
+      ->description(
+          "what to do with a line or picture that cannot be used: stop, empty (answer without a label) or skip (no "
+          "answer) (default: stop at a line; skip a picture, name it, and end with exit status 2)");
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags, verb] {

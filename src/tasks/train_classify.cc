@@ -24,9 +24,17 @@ Examples encode(const data::LabelledText& text, const ClassifierParts& parts, co
           data::label_places(text.labels, parts.labels, path)};
 }
 
+// The texts as a tokenizer sees them.
+std::vector<std::string> texts_read(const data::LabelledText& text, const ClassifyTraining& training) {
+  if (!training.lowercase) return text.texts;
+  std::vector<std::string> lower;
+  for (const std::string& one : text.texts) lower.push_back(data::lowercase(one));
+  return lower;
+}
+
 // Decides what follows from the data.
 void fit_to_data(const data::LabelledText& text, ClassifyTraining& training) {
-  const TextSize size = text_size(text.texts, training.max_length);
+  const TextSize size = text_size(texts_read(text, training), training.max_length);
   const bool encoder = !training.from.empty();
   if (!training.batch_tokens) training.batch_tokens = encoder ? 2048 : batch_for(size.tokens, 512, 4096);
   if (encoder) {
@@ -55,10 +63,8 @@ data::Tokenizers learn(const ClassifyTraining& training, const data::LabelledTex
   observer.on_note(message("learning ",
                            *training.vocabulary == 0 ? "all" : std::to_string(*training.vocabulary),
                            " tokens (", *training.tokenizer, ") from ", text.size(), " texts"));
-  std::vector<std::string> lower;
-  if (training.lowercase)
-    for (const std::string& one : text.texts) lower.push_back(data::lowercase(one));
-  const std::span<const std::string> texts(training.lowercase ? lower : text.texts);
+  const std::vector<std::string> read = texts_read(text, training);
+  const std::span<const std::string> texts(read);
   const auto tokenizer = learn_tokenizer(*training.tokenizer, *training.vocabulary, {&texts, 1});
   return {tokenizer, tokenizer};
 }
