@@ -43,9 +43,9 @@ std::string clock_text(double seconds) {
 
 std::string progress_text(const train::StepReport& report) {
   const std::string end = report.steps < train::kAnySteps ? "/" + std::to_string(report.steps) : "";
-  return formatted("step %lld%s  loss %.4f  |g| %.3g  rate %.2e  %s/s  %s left",
+  return formatted("step %lld%s  loss %.4f  |g| %.3g  rate %.2e  %s %s/s  %s left",
                    static_cast<long long>(report.step), end.c_str(), report.loss, report.gradient_norm,
-                   report.learning_rate, short_number(report.items_per_second).c_str(),
+                   report.learning_rate, short_number(report.items_per_second).c_str(), report.unit.c_str(),
                    clock_text(report.seconds_left).c_str());
 }
 
@@ -85,10 +85,24 @@ void Progress::end_line() {
   open_ = false;
 }
 
-int terminal_columns() {
+namespace {
+
+// 0 when the file is no terminal.
+int columns_of(int file) {
   winsize size{};
-  if (!isatty(STDERR_FILENO)) return 0;
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+  if (!isatty(file)) return 0;
+  return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+int terminal_columns() {
+  return columns_of(STDERR_FILENO);
+}
+
+size_t output_columns() {
+  const int columns = columns_of(STDOUT_FILENO);
+  return columns > 0 ? static_cast<size_t>(columns) : 100;
 }
 
 }  // namespace fovea::cli

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "io/safetensors.h"
+
 namespace fovea::nn {
 
 Var Module::add_parameter(std::string name, Tensor value) {
@@ -73,6 +75,7 @@ void load_parameters(const Module& module, const std::function<Tensor(std::strin
     require(value.defined(), "weights: '", name, "' of shape ", parameter.shape(), " is missing");
     require(value.shape() == parameter.shape(), "weights: '", name, "' has shape ", value.shape(),
             ", wanted ", parameter.shape());
+    require_finite(value, name, "weights");  // else it would answer nonsense
     values.push_back(std::move(value));
   }
   for (size_t i = 0; i < values.size(); ++i) state[i].value.set_value(values[i]);

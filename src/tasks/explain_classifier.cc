@@ -7,6 +7,7 @@
 #include "explain/attention_maps.h"
 #include "explain/attention_page.h"
 #include "explain/report.h"
+#include "tasks/text_input.h"
 
 namespace fovea::tasks {
 namespace {
@@ -49,13 +50,15 @@ WeighedSentence weigh(const data::Tokenizer& tokenizer, std::span<const int32_t>
 ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std::string& text) {
   require(data::is_utf8(text), "the text is not UTF-8");
   require(!data::strip(text).empty(), "the text is empty: nothing to look at");
-  const std::vector<int32_t> ids = data::encode_text(text, *parts.tokenizer, parts.encoding);
+  bool cut = false;
+  const std::vector<int32_t> ids = encode_input(text, *parts.tokenizer, parts.encoding, cut);
   const auto count = static_cast<int64_t>(ids.size());
   data::PackedSentences one;
   one.append(ids);
   PoolingRecorder recorder(count <= kMostExplainedTokens);
   ClassifierExplanation result;
   result.text = text;
+  result.cut_to = cut ? count : 0;
   result.labels = parts.labels;
   {
     const ObserveAttention observe(recorder);
@@ -99,21 +102,26 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
                                     const std::filesystem::path& path) {
   check_explain_ending(path);
   const std::string ending = path.extension().string();
-  if (options.kind == "encoder" && ending != ".json" && ending != ".txt") {
+  if (options.kind && ending != ".json" && ending != ".txt") {
     require(!e.record.layers.empty(), "the model has no heads to show");
     return explain_file(e.record, options, path);
   }
   const auto& told = e.labels[static_cast<size_t>(e.prediction.label)];
   if (ending == ".html") {
-    Report report(told);
+    Report report(told, e.record.model);
     std::vector<std::vector<std::string>> rows;
     for (size_t i = 0; i < e.labels.size(); ++i)
       rows.push_back({e.labels[i], probability_text(e.prediction.probabilities[i])});
     report.text(e.words);
     report.paragraph(e.words.sentences_weigh
-                         ? "A word is as dark as its share of the whole: its weight in its sentence times "
-                           "the sentence's, which stands before it."
-                         : "A word is as dark as its weight. Weights add up to 1; hover to read them.");
+                         ? "The weight of a word in the text is its weight in its sentence times the weight "
+                           "of the sentence, which stands before it. Point at a word to read its weight."
+                         : "The weights of all words add up to 1. Point at a word to read its weight.");
+    if (e.record.model == "lstm" || e.record.model == "han")
+      report.paragraph(
+          "The network is recurrent: its state at a word also carries the words around it. A weight says "
+          "where "
+          "the network read, not which word it needed.");
     report.heading("Probabilities");
     report.table({"label", "probability"}, rows);
     return report.html();
@@ -126,10 +134,9 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
     return text;
   }
   if (ending != ".json") return draw(e.words, picture_format(path));
-  Json json{
-      {"text", e.text}, {"label", told}, {"probabilities", Json::object()}, {"sentences", Json::array()}};
-  for (size_t i = 0; i < e.labels.size(); ++i)
-    json["probabilities"][e.labels[i]] = value_to_json(e.prediction.probabilities[i]);
+  Json json{{"text", e.text}};
+  json.update(prediction_json(e.prediction, e.labels));
+  json["sentences"] = Json::array();
   for (const WeighedSentence& sentence : e.words.sentences) {
     Json words = Json::array(), weights = Json::array();
     for (const WeighedWord& word : sentence.words) {
@@ -143,8 +150,11 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
   return json.dump() + "\n";
 }
 
-std::string explain_classifier_text(const ClassifierExplanation& explanation) {
-  return shade(explanation.words);
+std::string explain_classifier_text(const ClassifierExplanation& explanation, const ExplainOptions& options,
+                                    size_t columns) {
+  if (!options.kind) return shade(explanation.words, columns);
+  require(!explanation.record.layers.empty(), "the model has no heads to show");
+  return explanation.words.title + "\n\n" + explain_text(explanation.record, options, columns);
 }
 
 }  // namespace fovea::tasks
