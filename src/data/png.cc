@@ -10,6 +10,9 @@
 namespace fovea::data {
 namespace {
 
+// A chunk beside the pixels that says it is longer is not given memory for.
+constexpr png_alloc_size_t kLargestChunk = 8'000'000;
+
 struct Reader {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -44,6 +47,7 @@ bool open(Reader& r) {
 bool read_header(Reader& r) {
   if (setjmp(png_jmpbuf(r.png)) != 0) return false;
   png_set_read_fn(r.png, &r, give_bytes);
+  png_set_chunk_malloc_max(r.png, kLargestChunk);
   png_read_info(r.png, r.info);
   return true;
 }
