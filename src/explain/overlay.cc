@@ -153,7 +153,11 @@ class FigurePainter {
       cairo_rectangle(canvas_, x + i * width / kSteps, y, width / kSteps + 0.5, kScale);
       cairo_fill(canvas_);
     }
-    const std::string low = weight_text(range.low), high = weight_text(range.high);
+    std::string low = weight_text(range.low), high = weight_text(range.high);
+    for (int digits = 3; !flat && low == high && digits < 9; ++digits) {
+      low = weight_text(range.low, digits);
+      high = weight_text(range.high, digits);
+    }
     const PictureSize size = text(flat ? low + " everywhere" : low, x, y + kScale, kScaleText);
     if (!flat)
       text(high, x + width - size_of(layout_text(canvas_, high, kScaleText).get()).width, y + kScale,

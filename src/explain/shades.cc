@@ -60,9 +60,9 @@ double root_share(double weight, double largest) {
   return largest > 0 ? std::sqrt(std::max(0.0, weight) / largest) : 0;
 }
 
-std::string weight_text(double weight) {
+std::string weight_text(double weight, int digits) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.2g", weight);
+  std::snprintf(text, sizeof text, "%.*g", digits, weight);
   return text;
 }
 

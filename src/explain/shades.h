@@ -24,8 +24,8 @@ Colour heat_colour(double share);
 // sqrt(weight / largest): a share that keeps small weights visible beside a large one.
 double root_share(double weight, double largest);
 
-// "0.31", "0.0042": two digits, for legends.
-std::string weight_text(double weight);
+// "0.31", "0.0042": with so many significant digits, for legends.
+std::string weight_text(double weight, int digits = 2);
 // "42 %", "0.4 %", "<0.1 %"
 std::string percent_text(double weight);
 

@@ -68,6 +68,12 @@ TEST(Overlay, AScaleNamesTheSmallestAndTheLargestWeight) {
               HasSubstr(">0.5 everywhere</text>"));
 }
 
+TEST(Overlay, AScaleHasAsManyDigitsAsTellItsEndsApart) {
+  const std::string svg = draw(OverlayFigure{"", {flat(0, {0.996f, 0.9991f})}}, PictureFormat::svg);
+  EXPECT_THAT(svg, HasSubstr(">0.996</text>"));
+  EXPECT_THAT(svg, HasSubstr(">0.999</text>"));
+}
+
 TEST(Overlay, RefusesSizesThatDoNotFit) {
   Overlay short_of_pixels = grey(4, 4);
   short_of_pixels.pixels.pop_back();
