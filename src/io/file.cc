@@ -136,9 +136,10 @@ std::string read_text(const fs::path& path, uint64_t limit) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-FileWriter::FileWriter(const fs::path& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-  if (descriptor_ < 0) fail_with_errno("write", path_);
+FileWriter::FileWriter(const fs::path& path, const fs::path& shown)
+    : shown_(shown.empty() ? path : shown),
+      descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) fail_with_errno("write", shown_);
 }
 
 FileWriter::~FileWriter() {
@@ -151,25 +152,25 @@ void FileWriter::write(std::span<const std::byte> bytes) {
     const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite));
     if (written < 0 && errno == EINTR) continue;
     if (written == 0) errno = ENOSPC;  // a device that takes nothing more
-    if (written <= 0) fail_with_errno("write", path_);
+    if (written <= 0) fail_with_errno("write", shown_);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }
 
 void FileWriter::finish() {
-  if (::fsync(descriptor_) != 0) fail_with_errno("sync", path_);
+  if (::fsync(descriptor_) != 0) fail_with_errno("sync", shown_);
   close();
 }
 
 void FileWriter::close() {
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("close", path_);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("close", shown_);
 }
 
 void write_atomically(const fs::path& path, const std::function<void(FileWriter&)>& fill) {
   const fs::path temporary = temporary_beside(path);
   RemoveOnExit guard(temporary);
   {
-    FileWriter writer(temporary);
+    FileWriter writer(temporary, path);
     fill(writer);
     writer.finish();
   }

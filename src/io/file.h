@@ -50,8 +50,8 @@ std::string read_text(const std::filesystem::path& path, uint64_t limit = uint64
 // A file being written: appends, and throws Error naming the path and the system's reason when it cannot.
 class FileWriter {
  public:
-  // Creates or empties the file.
-  explicit FileWriter(const std::filesystem::path& path);
+  // Creates or empties the file. Messages name `shown` where it is given: what a temporary file is to become.
+  explicit FileWriter(const std::filesystem::path& path, const std::filesystem::path& shown = {});
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   ~FileWriter();
@@ -63,7 +63,7 @@ class FileWriter {
   void close();
 
  private:
-  std::filesystem::path path_;
+  std::filesystem::path shown_;
   int descriptor_ = -1;
 };
 

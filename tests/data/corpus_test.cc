@@ -99,7 +99,7 @@ TEST(LineReader, SaysWhyAFileCannotBeRead) {
             "cannot open absent: No such file or directory");
   std::filesystem::create_directory(folder.path("folder"));
   EXPECT_EQ(complaint(folder, [&] { read_lines(folder.path("folder")); }),
-            "cannot read folder: Is a directory");
+            "cannot read folder: a directory, wanted a file or a pipe");
 }
 
 TEST(Parallel, PairsLinesOfTwoFiles) {
