@@ -107,6 +107,11 @@ void Var::set_value(const Tensor& value) const {
   node_->value.copy_from(value);
 }
 
+void Var::take_value(Tensor value) const {
+  FOVEA_ASSERT(value.shape() == shape() && value.is_contiguous());
+  node_->value = std::move(value);
+}
+
 void Var::add_grad(const Tensor& gradient) const {
   if (!requires_grad()) return;
   FOVEA_ASSERT(gradient.shape() == shape());
@@ -231,6 +236,10 @@ std::vector<Var> record_many(std::vector<Tensor> values, std::span<const Var> pa
         record(std::move(values[i]), {Var(joint)}, [grads, i](const Tensor& grad) { (*grads)[i] = grad; }));
   }
   return results;
+}
+
+bool tape_is_on() {
+  return t_recording;
 }
 
 NoGrad::NoGrad() : before_(t_recording) {

@@ -27,7 +27,7 @@ constexpr const char* kFooter =
     "  echo \"a film of rare beauty\" | fovea classify model --scores";
 
 struct Line {
-  std::string folder, label_column, text_column;
+  std::string folder, label_column, text_column, compute = "float32";
   std::vector<std::string> pictures, test;
   bool scores = false, json = false, weights = false;
 };
@@ -89,7 +89,7 @@ void run_text(const Line& line) {
           " holds a classifier of texts, which are read from standard "
           "input; got ",
           line.pictures.size(), " more arguments");
-  const tasks::ClassifierParts parts = tasks::load_classifier(line.folder);
+  const tasks::ClassifierParts parts = tasks::load_classifier(line.folder, line.compute);
   if (!line.test.empty()) {
     require(line.test.size() == 1, "--test: got ", line.test.size(), " files of texts, wanted 1");
     const data::LabelledText text = data::read_labelled(
@@ -114,7 +114,7 @@ void run_text(const Line& line) {
 }
 
 void run_pictures(const Line& line) {
-  const tasks::ImageClassifierParts parts = tasks::load_image_classifier(line.folder);
+  const tasks::ImageClassifierParts parts = tasks::load_image_classifier(line.folder, line.compute);
   if (!line.test.empty()) {
     const tasks::Pictures pictures = tasks::read_pictures_as(line.test, parts.form, parts.labels);
     return print_scores(line, parts.labels, tasks::classify_pictures(parts, pictures), pictures.labels,
@@ -156,6 +156,8 @@ void add_classify(CLI::App& app) {
       ->type_name("PATH");
   verb->add_option("--label-column", line->label_column, "of --test: name or number (from 1)");
   verb->add_option("--text-column", line->text_column, "of --test: name or number (from 1)");
+  verb->add_option("--compute", line->compute, "arithmetic of the matrix products: float32 or int8")
+      ->capture_default_str();
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([line] { run(*line); });

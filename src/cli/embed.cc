@@ -26,7 +26,7 @@ constexpr const char* kFooter =
     "  fovea embed all-MiniLM-L6-v2 --format npy < sentences.txt > vectors.npy";
 
 struct Line {
-  std::string folder, format = "text";
+  std::string folder, format = "text", compute = "float32";
   tasks::EmbedOptions options;
 };
 
@@ -74,7 +74,7 @@ class Printer {
 };
 
 void run(const Line& line) {
-  const tasks::EncoderParts parts = tasks::load_encoder(line.folder, models::BertHeads{});
+  const tasks::EncoderParts parts = tasks::load_encoder(line.folder, models::BertHeads{}, line.compute);
   const tasks::Embedder embedder(parts, line.options);
   Printer printer(line.format, embedder.width());
   int64_t cut = 0;
@@ -100,6 +100,8 @@ void add_embed(CLI::App& app) {
       ->check(CLI::IsMember({"text", "jsonl", "npy"}))
       ->capture_default_str();
   add_fields(*verb, line->options);
+  verb->add_option("--compute", line->compute, "arithmetic of the matrix products: float32 or int8")
+      ->capture_default_str();
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([line] { run(*line); });

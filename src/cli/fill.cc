@@ -18,13 +18,13 @@ constexpr const char* kFooter =
     "  fovea fill bert-base-uncased \"Paris is the [MASK] of France.\"";
 
 struct Line {
-  std::string folder, text;
+  std::string folder, text, compute = "float32";
   int64_t top = 5;
   bool json = false;
 };
 
 void run(const Line& line) {
-  const tasks::EncoderParts parts = tasks::load_encoder(line.folder, tasks::kMaskedHead);
+  const tasks::EncoderParts parts = tasks::load_encoder(line.folder, tasks::kMaskedHead, line.compute);
   const auto places = tasks::MaskFiller(parts).fill(line.text, line.top);
   if (line.json) {
     Json json{{"text", line.text}, {"masks", Json::array()}};
@@ -57,6 +57,8 @@ void add_fill(CLI::App& app) {
       ->required()
       ->type_name("TEXT");
   verb->add_option("--top", line->top, "candidates for each place")->capture_default_str();
+  verb->add_option("--compute", line->compute, "arithmetic of the matrix products: float32 or int8")
+      ->capture_default_str();
   add_json(*verb, line->json);
   add_threads(*verb);
   verb->footer(kFooter);

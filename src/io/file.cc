@@ -76,7 +76,7 @@ class RemoveOnExit {
 
 }  // namespace
 
-MappedFile::MappedFile(const fs::path& path) {
+MappedFile::MappedFile(const fs::path& path, bool copy_on_write) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) fail_with_errno("open", path);
   struct stat info {};
@@ -87,7 +87,8 @@ MappedFile::MappedFile(const fs::path& path) {
   }
   size_ = static_cast<size_t>(info.st_size);
   if (size_ > 0) {
-    void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    void* mapped = ::mmap(nullptr, size_, copy_on_write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE,
+                          descriptor, 0);
     const int reason = errno;
     ::close(descriptor);
     errno = reason;

@@ -22,7 +22,7 @@ class WeightFolder {
   bool contains(const std::string& name) const { return files_of_.contains(name); }
   // Both throw Error when there is no such tensor.
   const TensorEntry& entry(const std::string& name) const { return (*file_of(name))->entry(name); }
-  Tensor tensor(const std::string& name) const { return (*file_of(name))->tensor(name); }
+  Tensor tensor(const std::string& name) const { return file_of(name)->mapped(name); }
   // In the order of the files.
   const std::vector<std::string>& names() const { return names_; }
   // Elements of all tensors together: no model read from here is larger.

@@ -4,8 +4,8 @@
 
 #include <tuple>
 
-#include "base/fields.h"
 #include "models/classification.h"
+#include "models/size_ranges.h"
 #include "nn/attention_pooling.h"
 #include "nn/layers.h"
 #include "nn/recurrent.h"
@@ -22,12 +22,14 @@ struct HanConfig {
   static constexpr auto fields() {
     using T = HanConfig;
     return std::tuple{
-        Field{"vocabulary", &T::vocabulary, "tokens"},
-        Field{"classes", &T::classes, "labels"},
-        Field{"embedding", &T::embedding, "features of a token"},
-        Field{"width", &T::width, "of the states of each direction, of words and of sentences"},
-        Field{"attention_width", &T::attention_width, "inside the additive score; 0: as the states"},
-        Field{"dropout", &T::dropout, "of embeddings, of sentences and before the output layer"}};
+        Field{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
+        Field{"classes", &T::classes, "labels", between(0, 1e6)},
+        Field{"embedding", &T::embedding, "features of a token", kWidths},
+        Field{"width", &T::width, "of the states of each direction, of words and of sentences", kWidths},
+        Field{"attention_width", &T::attention_width, "inside the additive score; 0: as the states",
+              between(0, 1 << 16)},
+        Field{"dropout", &T::dropout, "of embeddings, of sentences and before the output layer",
+              probability()}};
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nn/projection.h"
+
 namespace fovea::nn {
 
 Var Module::add_parameter(std::string name, Tensor value) {
@@ -22,6 +24,33 @@ Var Module::add_buffer(std::string name, Tensor value) {
 
 void Module::add_child(std::string name, Module& child) {
   children_.emplace_back(std::move(name), &child);
+}
+
+void Module::add_projection(Projection& projection) {
+  projections_.push_back(&projection);
+}
+
+void Module::collect_projections(std::vector<Projection*>& all) const {
+  all.insert(all.end(), projections_.begin(), projections_.end());
+  for (const auto& [name, child] : children_) child->collect_projections(all);
+}
+
+void Module::prepare(std::optional<Compute> compute) const {
+  std::vector<Projection*> all;
+  collect_projections(all);
+  size_t done = 0;
+  try {
+    for (; done < all.size(); ++done) all[done]->prepare(compute);
+  } catch (...) {
+    while (done > 0) all[--done]->release();
+    throw;
+  }
+}
+
+void Module::release_prepared() const {
+  std::vector<Projection*> all;
+  collect_projections(all);
+  for (Projection* projection : all) projection->release();
 }
 
 void Module::collect(const std::string& prefix, std::initializer_list<List> lists,
@@ -64,8 +93,10 @@ void Module::clear_grad() const {
   for (const NamedParameter& parameter : parameters()) parameter.value.clear_grad();
 }
 
-void load_parameters(const Module& module, const std::function<Tensor(std::string_view)>& find) {
-  const std::vector<NamedParameter> state = module.state();
+namespace {
+
+// The values of state(), in its order.
+std::vector<Tensor> find_all(const std::vector<NamedParameter>& state, const FindTensor& find) {
   std::vector<Tensor> values;
   values.reserve(state.size());
   for (const auto& [name, parameter] : state) {
@@ -75,7 +106,21 @@ void load_parameters(const Module& module, const std::function<Tensor(std::strin
             ", wanted ", parameter.shape());
     values.push_back(std::move(value));
   }
+  return values;
+}
+
+}  // namespace
+
+void load_parameters(const Module& module, const FindTensor& find) {
+  const std::vector<NamedParameter> state = module.state();
+  const std::vector<Tensor> values = find_all(state, find);
   for (size_t i = 0; i < values.size(); ++i) state[i].value.set_value(values[i]);
+}
+
+void take_parameters(const Module& module, const FindTensor& find) {
+  const std::vector<NamedParameter> state = module.state();
+  const std::vector<Tensor> values = find_all(state, find);
+  for (size_t i = 0; i < values.size(); ++i) state[i].value.take_value(values[i].contiguous());
 }
 
 }  // namespace fovea::nn

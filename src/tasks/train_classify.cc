@@ -135,6 +135,7 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   require(!files.out.empty(), "out: no directory was given for the model");
   require(training.from.empty() || model_settings.empty(), "from: the encoder keeps its own sizes; got ",
           model_settings.dump());
+  if (training.from.empty()) models::check_settings<models::Classifiers>(training.model, model_settings);
   require(training.max_length == 0 || training.max_length >= 8, "max_length: got ", training.max_length,
           ", wanted at least 8, or 0 for no limit");
   const data::LabelledOptions reading{.skip_bad = training.skip_bad,

@@ -69,6 +69,7 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& traini
                             const std::string& command, RunObserver& observer,
                             const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
+  models::check_settings<models::ImageClassifiers>(training.model, model_settings);
   require(training.batch >= 2, "batch: got ", training.batch, ", wanted at least 2");
   require(training.shift >= 0 && training.shift <= 64, "shift: got ", training.shift, ", wanted 0 to 64");
   observer.on_note("reading " + files.train[0]);

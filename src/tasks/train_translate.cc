@@ -46,6 +46,8 @@ class Validator {
   }
 
   train::Validation run() {
+    const NoGrad no_grad;
+    const nn::Prepared prepared(*parts_.network);
     nn::Context context;
     double sum = 0;
     int64_t tokens = 0;
@@ -146,6 +148,7 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
                                 const std::string& command, TranslateObserver& observer,
                                 const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
+  models::check_settings<models::Translators>(training.model, model_settings);
   require(files.valid_source.empty() || training.valid_sentences > 0, "valid_sentences: got ",
           training.valid_sentences, ", wanted at least 1");
   require(
