@@ -389,6 +389,14 @@ Tensor chosen_weights(const Job& job, const std::vector<int32_t>& heads, const s
   return weights;
 }
 
+// The heads or rows that are named, or all.
+std::vector<int32_t> named_or_all(const std::vector<int32_t>& named, int64_t count) {
+  if (!named.empty()) return named;
+  std::vector<int32_t> all(static_cast<size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 void show(const Job& job, const AttentionSpec& spec, std::string_view name) {
   const kernels::AttentionShape& s = job.call.shape;
   const AttentionObserver::Call call{name, spec, s.batch, s.heads, s.queries, s.keys};
@@ -436,8 +444,9 @@ AttentionResult attend(const Var& q, const Var& k, const Var& v, const Attention
     }
     kernels::attention_rows_forward(job->call);
   }
-  if (!request.weight_heads.empty() && !request.weight_rows.empty())
-    result.weights = chosen_weights(*job, request.weight_heads, request.weight_rows);
+  if (!request.weight_heads.empty() || !request.weight_rows.empty())
+    result.weights = chosen_weights(*job, named_or_all(request.weight_heads, s.heads),
+                                    named_or_all(request.weight_rows, s.queries));
   if (t_observer != nullptr) show(*job, spec, request.name);
   if (request.lse) result.lse = job->lse;
 

@@ -1,3 +1,5 @@
+// The plan compiler: rows into tiles, keys into segments. What it has to know of a pattern stands in
+// pattern_records.h; compile.h says what a plan is.
 #include "attention/compile.h"
 
 #include <bit>
@@ -26,16 +28,12 @@ using kernels::SegmentMask;
 constexpr int64_t kKeyStrip = 8;
 // Runs shorter than this are gathered into one segment when there are several.
 constexpr int64_t kShortRun = 16;
-// A tile's last rows join the tile before when there are no more than this.
-constexpr int64_t kFewRows = 16;
-
-int64_t total(const std::vector<int64_t>& values) {
-  return std::accumulate(values.begin(), values.end(), int64_t{0});
-}
+// Besides, a tile's last rows join the tile before when there are no more than kFewRows.
 
 // After how many heads the pattern repeats.
 int64_t head_period(const Pattern& pattern, int64_t heads) {
-  if (contains<Predicate>(pattern)) return std::max<int64_t>(heads, 1);
+  if (any_member(pattern, [](auto record, const auto&) { return record.by_head; }))
+    return std::max<int64_t>(heads, 1);
   return std::visit(
       [&](const auto& member) -> int64_t {
         int64_t period = 1;
@@ -79,42 +77,9 @@ void check_fit(const Pattern& pattern, const PlanSizes& sizes) {
           "attention sizes: got a negative one, wanted 0 or more");
   require(sizes.queries <= kLargest && sizes.keys <= kLargest, "attention: got ", sizes.queries,
           " queries and ", sizes.keys, " keys, wanted at most ", kLargest);
-  const auto fits_batch = [&](const std::vector<int64_t>& values, const char* name) {
-    require(static_cast<int64_t>(values.size()) == sizes.batch, name, ": got ", values.size(),
-            " for a batch of ", sizes.batch, ", wanted one for each sequence");
-  };
-  const auto fits_below = [&](const std::vector<int64_t>& values, int64_t most, const char* name,
-                              const char* what) {
-    for (const int64_t value : values)
-      require(value <= most, name, ": got ", value, " of ", most, " ", what,
-              ", wanted no more than there are");
-  };
-  for_each_member(pattern,
-                  Match{
-                      [](const auto&) {},
-                      [&](const Lengths& l) {
-                        fits_batch(l.keys, "lengths");
-                        fits_below(l.keys, sizes.keys, "lengths", "keys");
-                      },
-                      [&](const QueryLengths& l) {
-                        fits_batch(l.queries, "query_lengths");
-                        fits_below(l.queries, sizes.queries, "query_lengths", "queries");
-                      },
-                      [&](const Documents& d) {
-                        require(total(d.queries) == sizes.queries, "documents: got ", total(d.queries),
-                                " tokens for ", sizes.queries, " queries, wanted documents that fill them");
-                        require(total(d.keys) == sizes.keys, "documents: got ", total(d.keys), " tokens for ",
-                                sizes.keys, " keys, wanted documents that fill them");
-                      },
-                      [&](const Layout& l) {
-                        const auto rows = static_cast<int64_t>(l.rows.size());
-                        const auto columns = static_cast<int64_t>(l.rows[0].size());
-                        require(rows * l.block >= sizes.queries && columns * l.block >= sizes.keys,
-                                "layout: got ", rows, " x ", columns, " blocks of ", l.block, " for ",
-                                sizes.queries, " queries and ", sizes.keys,
-                                " keys, wanted blocks that cover them");
-                      },
-                  });
+  for_each_member(pattern, [&](const auto& member) {
+    Record<std::remove_cvref_t<decltype(member)>>::fit(member, sizes);
+  });
 }
 
 // Rows first + r * step of one residue class.
@@ -161,47 +126,27 @@ class Group {
 
   // Those of a pattern whose rows are `rows` of all; its first row stands at position `shift`.
   void add_cuts(const Pattern& pattern, Interval rows, int64_t shift, std::vector<int64_t>& cuts) const {
-    const int64_t count = rows.end - rows.begin;
-    const auto cut = [&](int64_t row) {
-      if (row > 0 && row < count) cuts.push_back(rows.begin + row);
-    };
-    // Blocks of few rows share a tile: cutting at each would leave most lanes of a vector empty.
-    const auto grid = [&](int64_t block, int64_t first) {
-      const int64_t step = block >= kFewRows ? block : block * (3 * kFewRows / block);
-      for (int64_t row = step - modulo(first, step); row < count; row += step) cut(row);
-    };
+    RowCuts into{rows, shift, batch_, cuts};
     const auto join = [&](const std::vector<Pattern>& parts) {
       for (const Pattern& part : parts) add_cuts(part, rows, shift, cuts);
     };
-    std::visit(Match{
-                   [](const auto&) {},
-                   [&](const Fixed& f) { grid(f.stride, shift); },
-                   [&](const BlockWindow& w) { grid(w.block, shift); },
-                   [&](const RandomBlocks& r) { grid(r.block, shift); },
-                   [&](const Layout& l) { grid(l.block, 0); },
-                   [&](const Global& g) {
-                     for (const TokenRange& range : g.tokens) {
-                       cut(range.first - shift);
-                       cut(range.last + 1 - shift);
-                     }
-                   },
-                   [&](const QueryLengths& l) { cut(l.queries[batch_]); },
-                   [&](const Documents& d) {
-                     for (const int64_t end : keys_.document_ends(d)) cut(end);
-                   },
-                   [&](const Within& w) {
-                     int64_t begin = 0;
-                     for (size_t d = 0; d < w.documents.queries.size(); ++d) {
-                       const int64_t end = begin + w.documents.queries[d];
-                       cut(end);
-                       add_cuts(w.parts[0], {begin, end}, w.documents.keys[d] - w.documents.queries[d], cuts);
-                       begin = end;
-                     }
-                   },
-                   [&](const AnyOf& any) { join(any.parts); },
-                   [&](const AllOf& all) { join(all.parts); },
-               },
-               pattern.node());
+    std::visit(
+        Match{
+            [&](const Within& w) {
+              int64_t begin = 0;
+              for (size_t d = 0; d < w.documents.queries.size(); ++d) {
+                const int64_t end = begin + w.documents.queries[d];
+                into.at(end);
+                add_cuts(w.parts[0], {begin, end}, w.documents.keys[d] - w.documents.queries[d], cuts);
+                begin = end;
+              }
+            },
+            [&](const AnyOf& any) { join(any.parts); },
+            [&](const AllOf& all) { join(all.parts); },
+            [](const PerHead&) { FOVEA_ASSERT(!"heads(...) was resolved before"); },
+            [&](const auto& member) { Record<std::remove_cvref_t<decltype(member)>>::cuts(member, into); },
+        },
+        pattern.node());
   }
 
   // Calls f(rows, residue) for every tile of rows [begin, end).
@@ -235,15 +180,10 @@ class Group {
     const int64_t begin = cuts[longest], end = cuts[longest + 1];
 
     Tiling dilated;
-    for_each_member(pattern_, Match{
-                                  [](const auto&) {},
-                                  [&](const Window& w) {
-                                    if (w.dilation > dilated.modulus) dilated = {w.dilation, w.align};
-                                  },
-                                  [&](const Strided& s) {
-                                    if (s.stride > dilated.modulus) dilated = {s.stride, s.align};
-                                  },
-                              });
+    for_each_member(pattern_, [&](const auto& member) {
+      const Stride stride = Record<std::remove_cvref_t<decltype(member)>>::stride(member);
+      if (stride.modulus > dilated.modulus) dilated = {stride.modulus, stride.align};
+    });
     if (dilated.modulus == 1) {
       // Beyond this no larger tile is chosen, so long runs need not be counted.
       int64_t visible = std::min<int64_t>(sizes_.keys, 4096);
@@ -286,22 +226,10 @@ class Group {
     return (keys + kKeyStrip) * std::ceil(rows / kFewRows) * kFewRows / rows;
   }
 
-  // Whether every row of a run sees the same keys as its first (of its residue class).
-  bool varies(const Pattern& pattern, int64_t modulus) const {
-    bool found = false;
-    for_each_member(pattern, Match{
-                                 [](const auto&) {},
-                                 [&](const Causal&) { found = true; },
-                                 [&](const Window&) { found = true; },
-                                 [&](const Strided& s) { found |= s.stride > 1 && s.stride != modulus; },
-                                 [&](const Predicate&) { found = true; },
-                                 // Small blocks share tiles.
-                                 [&](const Fixed& f) { found |= f.stride < kFewRows; },
-                                 [&](const BlockWindow& w) { found |= w.block < kFewRows; },
-                                 [&](const RandomBlocks& r) { found |= r.block < kFewRows; },
-                                 [&](const Layout& l) { found |= l.block < kFewRows; },
-                             });
-    return found;
+  // Whether rows between two cuts (of one residue class) may see different keys.
+  static bool varies(const Pattern& pattern, int64_t modulus) {
+    return any_member(pattern,
+                      [&](auto record, const auto& member) { return record.varies(member, modulus); });
   }
 
   void add_tile(const Rows& rows, const ResidueClass& residue) {
@@ -548,14 +476,12 @@ void compile_group(const Pattern& pattern, const PlanSizes& sizes, int64_t batch
 }
 
 // Two batch entries whose lengths agree have the same plan.
-bool same_lengths(const Pattern& pattern, int64_t a, int64_t b) {
-  bool same = true;
-  for_each_member(pattern, Match{
-                               [](const auto&) {},
-                               [&](const Lengths& l) { same &= l.keys[a] == l.keys[b]; },
-                               [&](const QueryLengths& l) { same &= l.queries[a] == l.queries[b]; },
-                           });
-  return same;
+bool same_batches(const Pattern& pattern, int64_t a, int64_t b) {
+  return !any_member(pattern, [&](auto record, const auto& member) { return !record.same(member, a, b); });
+}
+
+bool by_batch(const Pattern& pattern) {
+  return any_member(pattern, [](auto record, const auto&) { return record.by_batch; });
 }
 
 }  // namespace
@@ -566,9 +492,8 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
   plan.query_count = sizes.queries;
   plan.key_count = sizes.keys;
   const int64_t period = head_period(pattern, sizes.heads);
-  const bool by_batch = contains<Lengths>(pattern) || contains<QueryLengths>(pattern);
   plan.head_groups = static_cast<int32_t>(period > 1 ? sizes.heads : 1);
-  plan.batch_groups = static_cast<int32_t>(by_batch ? std::max<int64_t>(sizes.batch, 1) : 1);
+  plan.batch_groups = static_cast<int32_t>(by_batch(pattern) ? std::max<int64_t>(sizes.batch, 1) : 1);
   plan.group_tiles.push_back(0);
   const auto end_group = [&] { plan.group_tiles.push_back(static_cast<int32_t>(plan.tiles.size())); };
   const auto repeat_group = [&](int64_t group) {
@@ -577,7 +502,7 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
   };
   for (int64_t batch = 0; batch < plan.batch_groups; ++batch) {
     int64_t twin = 0;
-    while (!same_lengths(pattern, twin, batch)) ++twin;
+    while (!same_batches(pattern, twin, batch)) ++twin;
     for (int64_t head = 0; head < plan.head_groups; ++head) {
       if (twin < batch)
         repeat_group(twin * plan.head_groups + head);
@@ -592,7 +517,12 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
 }
 
 std::shared_ptr<const AttentionPlan> compiled(const Pattern& pattern, const PlanSizes& sizes) {
-  if (contains<Predicate>(pattern)) return std::make_shared<const AttentionPlan>(compile(pattern, sizes));
+  const bool has_predicate = any_member(pattern, [](auto, const auto& member) {
+    return requires {
+      member.sees;
+    };
+  });
+  if (has_predicate) return std::make_shared<const AttentionPlan>(compile(pattern, sizes));
   struct Entry {
     Pattern pattern;
     PlanSizes sizes;
@@ -602,7 +532,7 @@ std::shared_ptr<const AttentionPlan> compiled(const Pattern& pattern, const Plan
   static std::list<Entry> entries;  // the most recently used first
   constexpr size_t kKept = 32;
   PlanSizes key = sizes;
-  if (!contains<Lengths>(pattern) && !contains<QueryLengths>(pattern)) key.batch = 1;
+  if (!by_batch(pattern)) key.batch = 1;
   const std::lock_guard lock(mutex);
   for (auto entry = entries.begin(); entry != entries.end(); ++entry)
     if (entry->sizes == key && entry->pattern == pattern) {

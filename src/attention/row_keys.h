@@ -3,45 +3,13 @@
 
 #include <cstdint>
 #include <map>
-#include <type_traits>
-#include <vector>
 
 #include "attention/compile.h"
 #include "attention/pattern.h"
+#include "attention/pattern_records.h"
 #include "attention/row_set.h"
 
 namespace fovea {
-
-inline int64_t floor_div(int64_t a, int64_t b) {
-  return a >= 0 ? a / b : -((b - 1 - a) / b);
-}
-inline int64_t modulo(int64_t a, int64_t b) {
-  return a - floor_div(a, b) * b;
-}
-
-// Calls f on every member of the pattern that is not a join, those inside within(...) included.
-template <class F>
-void for_each_member(const Pattern& pattern, const F& f) {
-  std::visit(
-      [&](const auto& member) {
-        if constexpr (requires { member.parts; }) {
-          if constexpr (requires { member.documents; }) f(member.documents);
-          for (const Pattern& part : member.parts) for_each_member(part, f);
-        } else {
-          f(member);
-        }
-      },
-      pattern.node());
-}
-
-template <class Member>
-bool contains(const Pattern& pattern) {
-  bool found = false;
-  for_each_member(pattern, [&](const auto& member) {
-    found |= std::is_same_v<std::remove_cvref_t<decltype(member)>, Member>;
-  });
-  return found;
-}
 
 class RowKeys {
  public:
@@ -60,38 +28,18 @@ class RowKeys {
   bool sees_one_run() const { return sees_one_run(pattern_); }
   Interval run(int64_t query) const { return one_run(pattern_, query); }
 
-  // Where each document's queries end.
-  const std::vector<int64_t>& document_ends(const patterns::Documents& d) const {
-    return document_ends_.at(&d).queries;
-  }
-
  private:
-  struct Ends {
-    std::vector<int64_t> queries, keys;
-  };
-  RowSet one(int64_t begin, int64_t end) const;
-  RowSet progression(int64_t position, int64_t step, int64_t left, int64_t right,
-                     const ResidueClass& residue) const;
+  patterns::RowPlace place(int64_t query, const ResidueClass& residue,
+                           const patterns::Documents* documents) const;
   RowSet row_set(const Pattern& pattern, int64_t query, const ResidueClass& residue) const;
-  RowSet fixed_set(const patterns::Fixed& f, int64_t block) const;
-  RowSet global_set(const patterns::Global& g, int64_t at) const;
-  RowSet document_set(const patterns::Documents& d, int64_t query) const;
   RowSet intersection(const patterns::AllOf& all, int64_t query, const ResidueClass& residue) const;
-  RowSet seen(const patterns::Predicate& p, const RowSet& among, int64_t query,
-              const ResidueClass& residue) const;
   static bool sees_one_run(const Pattern& pattern);
-  // The document of a query: its tokens, and where they begin among all.
-  struct Document {
-    PlanSizes sizes;
-    int64_t query_begin, key_begin;
-  };
-  Document document_of(const patterns::Documents& d, int64_t query) const;
   Interval one_run(const Pattern& pattern, int64_t query) const;
 
   const Pattern& pattern_;
   const PlanSizes& sizes_;
   const int64_t batch_, head_;
-  std::map<const patterns::Documents*, Ends> document_ends_;
+  std::map<const patterns::Documents*, patterns::DocumentEnds> document_ends_;
 };
 
 }  // namespace fovea

@@ -81,7 +81,7 @@ Var::Var(Tensor value, bool requires_grad) : node_(std::make_shared<Node>()) {
 }
 
 const Tensor& Var::value() const {
-  FOVEA_ASSERT(node_ != nullptr);
+  require(node_ != nullptr, "got an undefined Var, wanted one with a value: make it of a Tensor");
   return node_->value;
 }
 

@@ -8,19 +8,52 @@
 namespace fovea {
 namespace {
 
-HeatMap head_map(const Pattern& pattern, const PlanSizes& sizes, int64_t head) {
+using kernels::AttentionPlan;
+using kernels::PlanSegment;
+using kernels::PlanTile;
+using kernels::SegmentMask;
+
+bool visible(const AttentionPlan& plan, const PlanTile& tile, const PlanSegment& segment, int64_t r,
+             int64_t j) {
+  switch (segment.mask) {
+    case SegmentMask::full:
+      return true;
+    case SegmentMask::interval: {
+      const int32_t* pair = plan.intervals.data() + segment.mask_offset + 2 * r;
+      return pair[0] <= j && j < pair[1];
+    }
+    case SegmentMask::bits: {
+      const int64_t words = (tile.row_count + 31) / 32;
+      return plan.bits[static_cast<size_t>(segment.mask_offset + j * words + r / 32)] >> r % 32 & 1;
+    }
+  }
+  return false;
+}
+
+// The pairs that the plan visits for one head of the first batch entry: what is drawn is what is computed,
+// and a pair costs no question to the pattern.
+HeatMap head_map(const AttentionPlan& plan, int64_t head) {
   HeatMap map{.title = {},
               .rows = {},
               .columns = {},
-              .row_count = sizes.queries,
-              .column_count = sizes.keys,
-              .weights = {}};
-  map.weights.reserve(static_cast<size_t>(sizes.queries * sizes.keys));
-  for (int64_t i = 0; i < sizes.queries; ++i)
-    for (int64_t j = 0; j < sizes.keys; ++j)
-      map.weights.push_back(allowed(
-          pattern,
-          {.queries = sizes.queries, .keys = sizes.keys, .batch = 0, .head = head, .query = i, .key = j}));
+              .row_count = plan.query_count,
+              .column_count = plan.key_count,
+              .weights = std::vector<float>(static_cast<size_t>(plan.query_count * plan.key_count))};
+  const auto group = static_cast<size_t>(plan.head_groups > 1 ? head : 0);
+  for (int32_t t = plan.group_tiles[group]; t < plan.group_tiles[group + 1]; ++t) {
+    const PlanTile& tile = plan.tiles[static_cast<size_t>(t)];
+    for (int32_t s = tile.segment_begin; s < tile.segment_end; ++s) {
+      const PlanSegment& segment = plan.segments[static_cast<size_t>(s)];
+      for (int64_t j = 0; j < segment.key_count; ++j) {
+        const int64_t key = segment.gather >= 0 ? plan.indices[static_cast<size_t>(segment.gather + j)]
+                                                : segment.key_first + j * segment.key_step;
+        for (int64_t r = 0; r < tile.row_count; ++r)
+          if (visible(plan, tile, segment, r, j))
+            map.weights[static_cast<size_t>((tile.row_first + r * tile.row_step) * map.column_count + key)] =
+                1;
+      }
+    }
+  }
   return map;
 }
 
@@ -32,8 +65,10 @@ bool sees(const HeatMap& map, int64_t i, int64_t j) {
 
 Figure pattern_figure(const Pattern& pattern, const PlanSizes& sizes) {
   Figure figure;
-  for (int64_t head = 0; head < sizes.heads; ++head) {
-    HeatMap map = head_map(pattern, sizes, head);
+  const AttentionPlan plan = compile(pattern, sizes);
+  // Heads of one group are one panel without a title.
+  for (int64_t head = 0; head < (plan.head_groups > 1 ? sizes.heads : 1); ++head) {
+    HeatMap map = head_map(plan, head);
     HeatMap* twin = nullptr;
     for (HeatMap& panel : figure.panels)
       if (panel.weights == map.weights) twin = &panel;

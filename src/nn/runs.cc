@@ -24,9 +24,11 @@ RunScore run_score(const Score& score, int64_t width, const Var& vector) {
       return {.scale = number != 0 ? 1 / number : 1 / std::sqrt(static_cast<float>(width))};
     case ScoreKind::cosine:
       return {.scale = number != 0 ? 1 / number : 1, .unit_query = true};
-    default:
+    case ScoreKind::dot:
+    case ScoreKind::bilinear:  // the keys are W k
       return {};
   }
+  fail("attention: a score without a form for runs of keys, wanted one of the algebra's");
 }
 
 void show_runs(std::string_view name, const Score& score, const KeyRuns& runs, const Tensor& weights) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ctime>
+#include <set>
 
 #include "attention/spec.h"
 #include "base/error.h"
@@ -286,6 +288,27 @@ TEST(Compile, APatternThatDoesNotFitIsOneError) {
   EXPECT_THAT(error_of(documents({10}, {19}), sizes), HasSubstr("got 19 tokens for 20 keys"));
   EXPECT_THAT(error_of(heads({full(), full(), full()}), sizes), HasSubstr("got 3 patterns for 4 heads"));
   EXPECT_THAT(error_of(layout(8, {"1"}), sizes), HasSubstr("got 1 x 1 blocks of 8"));
+}
+
+TEST(RandomBlocks, AreDrawnInTimeThatGrowsWithTheirNumber) {
+  const std::clock_t before = std::clock();
+  const AttentionPlan plan = compile(random_blocks(1, 2000, 1), {.queries = 4096, .keys = 4096, .heads = 64});
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 3);
+  EXPECT_EQ(visited_pairs(plan, 1, 64), int64_t{64} * 4096 * 2000);
+}
+
+// Many blocks are drawn by another way than few: the same sets, sorted.
+TEST(RandomBlocks, ManyAreThoseOfFloydsSampling) {
+  for (const int64_t count : {1, 31, 32, 33, 40, 90, 99, 100, 500}) {
+    const patterns::RandomBlocks random{.block = 1, .count = count, .seed = 7};
+    Rng rng = Rng(7).split(3);
+    std::set<int64_t> wanted;
+    for (int64_t last = 100 - std::min<int64_t>(count, 100); last < 100; ++last) {
+      const int64_t draw = rng.below(last + 1);
+      wanted.insert(wanted.count(draw) ? last : draw);
+    }
+    EXPECT_EQ(random_choice(random, 3, 100), std::vector<int64_t>(wanted.begin(), wanted.end())) << count;
+  }
 }
 
 TEST(RandomBlocks, AreTheSameForTheSameSeedAndFairOverAll) {

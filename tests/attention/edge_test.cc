@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
 
 #include "attention/fused.h"
@@ -210,6 +211,34 @@ TEST(Edge, MemoryAtSixteenThousandTokensIsLinear) {
     out.backward(Tensor::full(out.shape(), 1));
   }
   EXPECT_LT(peak_rss_kib() - before, kResidentLimitKib);
+}
+
+TEST(Edge, WeightsOfNamedHeadsAreThoseOfAllRows) {
+  const Var q(random_tensor({2, 3, 4, 3}, 1)), k(random_tensor({2, 3, 5, 3}, 2));
+  const Tensor all = attend(q, k, k, {}, {.weight_heads = {0, 1, 2}, .weight_rows = {0, 1, 2, 3}}).weights;
+  const AttentionResult heads = attend(q, k, k, {}, {.weight_heads = {1}});
+  ASSERT_EQ(heads.weights.shape(), (Shape{2, 1, 4, 5}));
+  EXPECT_EQ(heads.weights.to_vector(), all.narrow(1, 1, 1).to_vector());
+  const AttentionResult rows = attend(q, k, k, {}, {.weight_rows = {3}});
+  ASSERT_EQ(rows.weights.shape(), (Shape{2, 3, 1, 5}));
+  EXPECT_EQ(rows.weights.to_vector(), all.narrow(2, 3, 1).to_vector());
+}
+
+TEST(Edge, AnUndefinedVariableIsOneError) {
+  const Var x(random_tensor({1, 1, 4, 3}, 1));
+  const auto refused = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(refused([&] { attention({}, x, x); }), HasSubstr("undefined Var"));
+  EXPECT_THAT(refused([&] { attention(x, {}, x); }), HasSubstr("undefined Var"));
+  EXPECT_THAT(refused([&] { attention(x, x, {}); }), HasSubstr("undefined Var"));
+  EXPECT_THAT(refused([&] { reinforce_loss({}, Tensor::scalar(1), Tensor::scalar(0)); }),
+              HasSubstr("undefined Var"));
 }
 
 class Recorder : public AttentionObserver {

@@ -17,6 +17,7 @@
 #include <limits>
 
 #include "attention/fused.h"
+#include "attention/named.h"
 #include "attention/problem.h"
 #include "base/cpu.h"
 #include "base/parallel.h"
@@ -75,7 +76,27 @@ constexpr const char* kPatterns[] = {
     "heads(HEADS)",
     "LAYOUT",
     "predicate(odd)",
+    "WITHIN",
+    "longformer(4)",
+    "bigbird(4)",
+    "sparse_strided(4)",
+    "sparse_strided(4) merged",
+    "sparse_fixed(4)",
+    "streaming(4)",
+    "local_m(2)",
 };
+
+// Patterns known by a paper's name, as the algebra writes them.
+std::string named_pattern(const std::string& name, const ProblemSizes& s) {
+  if (name == "longformer(4)") return to_string(longformer({.window = 4, .dilation = 2, .global = {0, 2}}));
+  if (name == "bigbird(4)") return to_string(bigbird({.block = 4, .random = 1, .global = {1}, .added = 1}));
+  if (name == "sparse_strided(4)") return to_string(sparse_strided(4, s.heads % 2 != 0));
+  if (name == "sparse_strided(4) merged") return to_string(sparse_strided(4, true));
+  if (name == "sparse_fixed(4)") return to_string(sparse_fixed(4, 1));
+  if (name == "streaming(4)") return to_string(streaming(4, 2));
+  if (name == "local_m(2)") return to_string(local_m(2));
+  return name;
+}
 
 const PredicateTable& predicates() {
   static const PredicateTable table{
@@ -102,6 +123,7 @@ void replace(std::string& text, const std::string& word, const std::string& by) 
 }
 
 std::string fit_pattern(std::string pattern, const ProblemSizes& s) {
+  pattern = named_pattern(pattern, s);
   std::vector<int64_t> keys, queries;
   for (int64_t b = 0; b < s.batch; ++b) {
     keys.push_back(b == 1 ? 0 : s.keys - s.keys / (b + 3));
@@ -120,6 +142,10 @@ std::string fit_pattern(std::string pattern, const ProblemSizes& s) {
   }
   replace(pattern, "LENGTHS", "lengths(" + numbers(keys) + ")");
   replace(pattern, "QUERIES", "query_lengths(" + numbers(queries) + ")");
+  // within() is of texts that see themselves: as many keys as queries.
+  replace(pattern, "WITHIN",
+          s.queries == s.keys ? "within(" + documents(s.queries) + "; window(2,1) | global(0))"
+                              : "window(1,1) | DOCUMENTS");
   replace(pattern, "DOCUMENTS", "documents(" + documents(s.queries) + ";" + documents(s.keys) + ")");
   replace(pattern, "HEADS", heads);
   replace(pattern, "LAYOUT", "layout(4;" + rows + ")");

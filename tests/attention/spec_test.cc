@@ -125,7 +125,9 @@ TEST(Spec, ErrorsPointAtTheColumn) {
             "attention: unknown term \"alibbi\" at column 7: did you mean \"alibi\"?");
   EXPECT_THAT(error_of("xyzxyz"), HasSubstr("at column 1: wanted one of dot scaled_dot"));
   EXPECT_EQ(error_of("dot / window(1"), "attention: the text ends at column 15: wanted ','");
-  EXPECT_EQ(error_of("dot / window(1,2"), "attention: the text ends at column 17: wanted ',' or ')'");
+  EXPECT_EQ(error_of("dot / window(1,2"),
+            "attention: the text ends at column 17: wanted ',' or ')': "
+            "window(left,right[,dilation][,top_left|bottom_right])");
   EXPECT_EQ(error_of("dot / full ) "), "attention: unexpected ')' at column 12: wanted '+', '/' or the end");
   EXPECT_EQ(error_of(""), "attention: the text ends at column 1: wanted score");
   EXPECT_EQ(error_of("dot / window(a,2)"), "attention: unexpected 'a' at column 14: wanted a whole number");
@@ -163,6 +165,32 @@ TEST(Spec, EveryWrongNumberIsOneErrorThatSaysWhatWasGotAndWanted) {
   EXPECT_THAT(error_of("dot + sink / full / sparsemax"), HasSubstr("wanted soft or top_k"));
   EXPECT_THAT(error_of("dot + relative(6)"), HasSubstr("got 6 buckets"));
   EXPECT_THAT(error_of("dot / full / soft(1.5)"), HasSubstr("at column 14: soft: dropout: got 1.5"));
+}
+
+TEST(Spec, AnArgumentTooManyIsRefusedWithTheExpectedOnes) {
+  EXPECT_EQ(
+      error_of("dot / window(1,2,3,4,5)"),
+      "attention: unexpected '4' at column 20: wanted window(left,right[,dilation][,top_left|bottom_right])");
+  EXPECT_THAT(error_of("dot / window(1,2,3,top_left,5)"),
+              HasSubstr("wanted ',' or ')': window(left,right[,dilation][,top_left|bottom_right])"));
+  EXPECT_THAT(error_of("dot / strided(3,top_left,1)"), HasSubstr("strided(stride[,top_left|bottom_right])"));
+  EXPECT_THAT(error_of("dot / fixed(3,1,1)"), HasSubstr("fixed(stride,summary)"));
+  EXPECT_THAT(error_of("dot / block_window(3,1,1,1)"), HasSubstr("block_window(block,left,right)"));
+  EXPECT_THAT(error_of("dot / random_blocks(3,1,1,1)"), HasSubstr("random_blocks(block,count[,seed])"));
+  EXPECT_THAT(error_of("dot / causal(top_left,1)"), HasSubstr("causal or causal(top_left)"));
+  EXPECT_THAT(error_of("dot / documents(1;2;3)"), HasSubstr("documents(n,...) or documents(n,...;m,...)"));
+  EXPECT_THAT(error_of("dot / within(1,2; causal; causal)"), HasSubstr("within(n,...; pattern)"));
+  EXPECT_THAT(error_of("dot + relative(32,128,64)"),
+              HasSubstr("wanted relative(buckets[,max_distance][,one_sided|two_sided])"));
+  EXPECT_THAT(error_of("dot + relative(32,128,one_sided,1)"),
+              HasSubstr("relative(buckets[,max_distance][,one_sided|two_sided])"));
+  EXPECT_THAT(error_of("dot + soft_cap(1,2)"), HasSubstr("soft_cap(c)"));
+  EXPECT_THAT(error_of("dot / full / top_k(1,2)"), HasSubstr("top_k(k)"));
+  EXPECT_THAT(error_of("dot / full / gumbel(1,relaxed,1)"),
+              HasSubstr("gumbel(tau[,straight_through|relaxed])"));
+  for (const char* text : {"dot(2)", "bilinear(1)", "dot + alibi(2)", "dot + sink(1)", "dot / full(3)",
+                           "dot / full / hard(1)", "dot / full / sparsemax(2)"})
+    EXPECT_THAT(error_of(text), HasSubstr("wanted no arguments")) << text;
 }
 
 TEST(Spec, PredicatesAreNamedByTheCaller) {

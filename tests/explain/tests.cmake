@@ -13,3 +13,4 @@ add_test(NAME explain/page_browser_test
                  $<TARGET_FILE:test_explain_page_model> chromium)
 set_tests_properties(explain/page_browser_test PROPERTIES LABELS browser TIMEOUT 600
   ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1")
+fovea_test(explain/pattern_map_test unit)

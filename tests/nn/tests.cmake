@@ -1,3 +1,4 @@
+fovea_test(nn/runs_test unit)
 fovea_test(nn/module_test unit)
 fovea_test(nn/prepared_linear_test unit)
 fovea_test(nn/transformer_test golden)

@@ -1,0 +1,714 @@
+// What each kind of pattern is, one record for one kind: its name, how its text is read and printed, which
+// numbers it takes, which keys a query sees, and what the plan compiler has to know of it.
+//
+// A kind without a record, or a record without one of the pieces, does not compile: nothing here has a
+// default. Joins (|, &, heads, within) hold other patterns; the places that walk through a pattern
+// (pattern.cc, row_keys.cc, compile.cc) name them and ask the record for everything else.
+#pragma once
+
+#include <algorithm>
+#include <ostream>
+#include <string_view>
+
+#include "attention/compile.h"
+#include "attention/pattern.h"
+#include "attention/row_set.h"
+#include "attention/spec_text.h"
+#include "base/error.h"
+
+namespace fovea {
+
+inline int64_t floor_div(int64_t a, int64_t b) {
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+inline int64_t modulo(int64_t a, int64_t b) {
+  return a - floor_div(a, b) * b;
+}
+
+namespace patterns {
+
+inline constexpr int64_t kLargest = int64_t{1} << 31;  // positions and their products stay far from overflow
+// Blocks of fewer rows share a tile: a tile for each would leave most lanes of a vector empty.
+inline constexpr int64_t kFewRows = 16;
+
+inline void require_range(int64_t value, int64_t smallest, const char* what) {
+  require(value >= smallest && value < kLargest, what, ": got ", value, ", wanted ", smallest, " to ",
+          kLargest - 1);
+}
+
+template <class Values>
+void print_list(std::ostream& out, const Values& values) {
+  for (size_t i = 0; i < values.size(); ++i) out << (i ? "," : "") << values[i];
+}
+
+inline const char* align_suffix(Align align) {
+  return align == Align::top_left ? ",top_left" : "";
+}
+
+inline int64_t position_of(const PatternPlace& at, Align align = Align::bottom_right) {
+  return align == Align::top_left ? at.query : at.query + at.keys - at.queries;
+}
+
+// Where the documents of one Documents end, among queries and among keys.
+struct DocumentEnds {
+  std::vector<int64_t> queries, keys;
+};
+
+// The row whose keys are asked for: one query of one batch entry and head.
+struct RowPlace {
+  const PlanSizes& sizes;
+  int64_t query, batch, head;
+  const DocumentEnds* ends;  // of a Documents
+  ResidueClass residue;
+
+  int64_t position(Align align = Align::bottom_right) const {
+    return align == Align::top_left ? query : query + sizes.keys - sizes.queries;
+  }
+  Interval clipped(int64_t begin, int64_t end) const {
+    return {std::max<int64_t>(begin, 0), std::min(end, sizes.keys)};
+  }
+  Interval all() const { return {0, sizes.keys}; }
+  RowSet one(int64_t begin, int64_t end) const {
+    RowSet set;
+    append(set.plain, std::max<int64_t>(begin, 0), std::min(end, sizes.keys));
+    return set;
+  }
+  RowSet one(Interval run) const { return one(run.begin, run.end); }
+
+  // Keys position + t * step for t in [-left, right].
+  RowSet progression(int64_t at, int64_t step, int64_t left, int64_t right) const {
+    if (step == 1) return one(at - left, at + right + 1);
+    RowSet set;
+    if (step == residue.modulus && modulo(at, step) == residue.residue) {
+      const int64_t middle = floor_div(at, step);
+      append(set.in_class, std::max<int64_t>(middle - left, 0),
+             std::min(middle + right + 1, residue.count()));
+      return set;
+    }
+    int64_t key = at - std::min(left, std::max<int64_t>(floor_div(at, step), 0)) * step;
+    for (; key < sizes.keys && key <= at + right * step; key += step)
+      if (key >= 0) append(set.plain, key, key + 1);
+    return set;
+  }
+};
+
+// Collects the rows at which tiles begin: those where the keys that are seen change.
+struct RowCuts {
+  Interval rows;  // of all rows, those that the pattern speaks of
+  int64_t shift;  // the position of the first of them
+  int64_t batch;
+  std::vector<int64_t>& cuts;
+
+  void at(int64_t row) {
+    if (row > 0 && row < rows.end - rows.begin) cuts.push_back(rows.begin + row);
+  }
+  // Blocks of rows whose first row stands at `first` of the grid.
+  void grid(int64_t block, int64_t first) {
+    const int64_t step = block >= kFewRows ? block : block * (3 * kFewRows / block);
+    for (int64_t row = step - modulo(first, step); row < rows.end - rows.begin; row += step) at(row);
+  }
+};
+
+// Rows in residue classes of a modulus see plain windows; 1: nothing gained.
+struct Stride {
+  int64_t modulus = 1;
+  Align align = Align::bottom_right;
+};
+
+// Pieces that most kinds have in common. None is taken unless a record names it.
+struct FitsAnyCall {
+  template <class M>
+  static void fit(const M&, const PlanSizes&) {}  // throws when the sizes of a call are wrong for it
+};
+struct SameForAllBatches {
+  static constexpr bool by_batch = false;
+  template <class M>
+  static bool same(const M&, int64_t, int64_t) {  // whether two batch entries see the same
+    return true;
+  }
+};
+struct ManyRuns {
+  // Whether no row sees more than one run of keys; run() gives it then.
+  template <class M>
+  static bool one_run(const M&) {
+    return false;
+  }
+  template <class M>
+  static Interval run(const M&, const RowPlace& at) {
+    return at.all();
+  }
+};
+struct NoStride {
+  template <class M>
+  static Stride stride(const M&) {
+    return {};
+  }
+};
+struct NoCuts {
+  template <class M>
+  static void cuts(const M&, RowCuts&) {}
+};
+// Rows between two cuts see the same keys.
+struct SameRows {
+  template <class M>
+  static bool varies(const M&, int64_t) {
+    return false;
+  }
+};
+// Rows of a tile see different keys.
+struct EachRowItsOwn {
+  template <class M>
+  static bool varies(const M&, int64_t) {
+    return true;
+  }
+};
+
+// Every record has, besides what its bases say:
+//   name, signature   its word in a spec, and the arguments it expects, for messages
+//   of_positions      whether it speaks of positions alone, and so has a meaning inside within(...)
+//   by_head           whether heads may differ
+//   by_batch, same    whether batch entries may differ, and whether two of them do not
+//   parse, print      from and to text
+//   check             throws Error when a number makes no sense
+//   fit               throws Error when the pattern does not fit the sizes of a call
+//   allowed           the definition: whether a query sees a key
+//   row               the keys that a query sees, as intervals
+//   one_run, run      whether that is always a single interval, and which
+//   cuts, varies      where rows of another behaviour begin, and whether rows between two cuts still differ
+//   stride            the residue classes in which its rows look alike
+template <class Member>
+struct Record;
+
+template <>
+struct Record<Full> : FitsAnyCall, SameForAllBatches, NoStride, NoCuts, SameRows {
+  static constexpr std::string_view name = "full", signature = "full";
+  static constexpr bool of_positions = true, by_head = false;
+  static Full parse(SpecText&) { return {}; }
+  static void print(std::ostream& out, const Full&) { out << name; }
+  static void check(Full&) {}
+  static bool allowed(const Full&, const PatternPlace&) { return true; }
+  static RowSet row(const Full&, const RowPlace& at) { return at.one(at.all()); }
+  static bool one_run(const Full&) { return true; }
+  static Interval run(const Full&, const RowPlace& at) { return at.all(); }
+};
+
+template <>
+struct Record<Causal> : FitsAnyCall, SameForAllBatches, NoStride, NoCuts, EachRowItsOwn {
+  static constexpr std::string_view name = "causal", signature = "causal or causal(top_left)";
+  static constexpr bool of_positions = true, by_head = false;
+  static Causal parse(SpecText& text) {
+    if (text.peek() != '(') return {};
+    return {text.bracketed(signature, [&] { return text.align(signature); })};
+  }
+  static void print(std::ostream& out, const Causal& c) {
+    out << (c.align == Align::top_left ? "causal(top_left)" : "causal");
+  }
+  static void check(Causal&) {}
+  static bool allowed(const Causal& c, const PatternPlace& at) { return at.key <= position_of(at, c.align); }
+  static RowSet row(const Causal& c, const RowPlace& at) { return at.one(run(c, at)); }
+  static bool one_run(const Causal&) { return true; }
+  static Interval run(const Causal& c, const RowPlace& at) { return at.clipped(0, at.position(c.align) + 1); }
+};
+
+template <>
+struct Record<Window> : FitsAnyCall, SameForAllBatches, NoCuts, EachRowItsOwn {
+  static constexpr std::string_view name = "window",
+                                    signature = "window(left,right[,dilation][,top_left|bottom_right])";
+  static constexpr bool of_positions = true, by_head = false;
+  static Window parse(SpecText& text) {
+    return text.bracketed(signature, [&] {
+      Window w{text.integer()};
+      w.right = text.next_integer();
+      bool more = text.take(',');
+      if (more && !text.at_letter()) {
+        w.dilation = text.integer();
+        more = text.take(',');
+      }
+      if (more) w.align = text.align(signature);
+      return w;
+    });
+  }
+  static void print(std::ostream& out, const Window& w) {
+    out << "window(" << w.left << ',' << w.right;
+    if (w.dilation != 1) out << ',' << w.dilation;
+    out << align_suffix(w.align) << ')';
+  }
+  static void check(Window& w) {
+    require_range(w.left, 0, "window: keys to the left (the window includes the position itself)");
+    require_range(w.right, 0, "window: keys to the right (the window includes the position itself)");
+    require_range(w.dilation, 1, "window: dilation (1 is a plain window)");
+  }
+  static bool allowed(const Window& w, const PatternPlace& at) {
+    const int64_t distance = at.key - position_of(at, w.align);
+    return distance % w.dilation == 0 && distance >= -w.left * w.dilation && distance <= w.right * w.dilation;
+  }
+  static RowSet row(const Window& w, const RowPlace& at) {
+    return at.progression(at.position(w.align), w.dilation, w.left, w.right);
+  }
+  static bool one_run(const Window& w) { return w.dilation == 1; }
+  static Interval run(const Window& w, const RowPlace& at) {
+    const int64_t place = at.position(w.align);
+    return at.clipped(place - w.left, place + w.right + 1);
+  }
+  static Stride stride(const Window& w) { return {w.dilation, w.align}; }
+};
+
+template <>
+struct Record<Strided> : FitsAnyCall, SameForAllBatches, ManyRuns, NoCuts {
+  static constexpr std::string_view name = "strided", signature = "strided(stride[,top_left|bottom_right])";
+  static constexpr bool of_positions = true, by_head = false;
+  static Strided parse(SpecText& text) {
+    return text.bracketed(signature, [&] {
+      Strided s{text.integer()};
+      s.align = text.align_after_comma(signature);
+      return s;
+    });
+  }
+  static void print(std::ostream& out, const Strided& s) {
+    out << "strided(" << s.stride << align_suffix(s.align) << ')';
+  }
+  static void check(Strided& s) { require_range(s.stride, 1, "strided: stride"); }
+  static bool allowed(const Strided& s, const PatternPlace& at) {
+    return (at.key - position_of(at, s.align)) % s.stride == 0;
+  }
+  static RowSet row(const Strided& s, const RowPlace& at) {
+    const int64_t all = at.sizes.keys + at.sizes.queries;
+    return at.progression(at.position(s.align), s.stride, all, all);
+  }
+  static bool varies(const Strided& s, int64_t modulus) { return s.stride > 1 && s.stride != modulus; }
+  static Stride stride(const Strided& s) { return {s.stride, s.align}; }
+};
+
+template <>
+struct Record<Fixed> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride {
+  static constexpr std::string_view name = "fixed", signature = "fixed(stride,summary)";
+  static constexpr bool of_positions = true, by_head = false;
+  static Fixed parse(SpecText& text) {
+    return text.bracketed(signature, [&] {
+      Fixed f{text.integer()};
+      f.summary = text.next_integer();
+      return f;
+    });
+  }
+  static void print(std::ostream& out, const Fixed& f) {
+    out << "fixed(" << f.stride << ',' << f.summary << ')';
+  }
+  static void check(Fixed& f) {
+    require_range(f.stride, 1, "fixed: stride");
+    require(f.summary >= 0 && f.summary <= f.stride, "fixed: summary keys of a block: got ", f.summary,
+            ", wanted 0 to the stride, ", f.stride);
+  }
+  static bool allowed(const Fixed& f, const PatternPlace& at) {
+    return floor_div(position_of(at), f.stride) == at.key / f.stride ||
+           at.key % f.stride >= f.stride - f.summary;
+  }
+  static RowSet row(const Fixed& f, const RowPlace& at) {
+    RowSet set;
+    const int64_t block = floor_div(at.position(), f.stride);
+    for (int64_t first = 0; first < at.sizes.keys; first += f.stride) {
+      const int64_t begin = first == block * f.stride ? first : first + f.stride - f.summary;
+      append(set.plain, begin, std::min(first + f.stride, at.sizes.keys));
+    }
+    return set;
+  }
+  static void cuts(const Fixed& f, RowCuts& cuts) { cuts.grid(f.stride, cuts.shift); }
+  static bool varies(const Fixed& f, int64_t) { return f.stride < kFewRows; }
+};
+
+template <>
+struct Record<BlockWindow> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride {
+  static constexpr std::string_view name = "block_window", signature = "block_window(block,left,right)";
+  static constexpr bool of_positions = true, by_head = false;
+  static BlockWindow parse(SpecText& text) {
+    return text.bracketed(signature, [&] {
+      BlockWindow w{text.integer()};
+      w.left = text.next_integer();
+      w.right = text.next_integer();
+      return w;
+    });
+  }
+  static void print(std::ostream& out, const BlockWindow& w) {
+    out << "block_window(" << w.block << ',' << w.left << ',' << w.right << ')';
+  }
+  static void check(BlockWindow& w) {
+    require_range(w.block, 1, "block_window: block");
+    require_range(w.left, 0, "block_window: blocks to the left");
+    require_range(w.right, 0, "block_window: blocks to the right");
+  }
+  static bool allowed(const BlockWindow& w, const PatternPlace& at) {
+    const int64_t distance = at.key / w.block - floor_div(position_of(at), w.block);
+    return -w.left <= distance && distance <= w.right;
+  }
+  static RowSet row(const BlockWindow& w, const RowPlace& at) {
+    const int64_t block = floor_div(at.position(), w.block);
+    return at.one((block - w.left) * w.block, (block + w.right + 1) * w.block);
+  }
+  static void cuts(const BlockWindow& w, RowCuts& cuts) { cuts.grid(w.block, cuts.shift); }
+  static bool varies(const BlockWindow& w, int64_t) { return w.block < kFewRows; }
+};
+
+template <>
+struct Record<Global> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride, SameRows {
+  static constexpr std::string_view name = "global", signature = "global(token,first..last,...)";
+  static constexpr bool of_positions = true, by_head = false;
+  static Global parse(SpecText& text) {
+    return text.bracketed(signature, [&] {
+      Global global;
+      do {
+        const int64_t first = text.integer("a token");
+        int64_t last = first;
+        if (text.take('.')) {
+          text.want('.', "'..' between the ends of a range");
+          last = text.integer();
+        }
+        global.tokens.push_back({first, last});
+      } while (text.take(','));
+      return global;
+    });
+  }
+  static void print(std::ostream& out, const Global& g) {
+    out << "global(";
+    for (size_t i = 0; i < g.tokens.size(); ++i) {
+      out << (i ? "," : "") << g.tokens[i].first;
+      if (g.tokens[i].last != g.tokens[i].first) out << ".." << g.tokens[i].last;
+    }
+    out << ')';
+  }
+  // Sorts and joins what touches, so that equal sets of tokens are equal values.
+  static void check(Global& g) {
+    require(!g.tokens.empty(), "global: got no token, wanted at least one, such as global(0)");
+    for (const TokenRange& range : g.tokens) {
+      require_range(range.first, 0, "global: token");
+      require_range(range.last, 0, "global: token");
+      require(range.first <= range.last, "global: got the range ", range.first, "..", range.last,
+              ", wanted its smaller end first");
+    }
+    std::sort(g.tokens.begin(), g.tokens.end(),
+              [](const TokenRange& a, const TokenRange& b) { return a.first < b.first; });
+    std::vector<TokenRange> joined;
+    for (const TokenRange& range : g.tokens) {
+      if (!joined.empty() && range.first <= joined.back().last + 1)
+        joined.back().last = std::max(joined.back().last, range.last);
+      else
+        joined.push_back(range);
+    }
+    g.tokens = std::move(joined);
+  }
+  static bool covers(const Global& g, int64_t place) {
+    return std::any_of(g.tokens.begin(), g.tokens.end(),
+                       [&](const TokenRange& range) { return range.first <= place && place <= range.last; });
+  }
+  static bool allowed(const Global& g, const PatternPlace& at) {
+    return covers(g, position_of(at)) || covers(g, at.key);
+  }
+  static RowSet row(const Global& g, const RowPlace& at) {
+    if (covers(g, at.position())) return at.one(at.all());
+    RowSet set;
+    for (const TokenRange& range : g.tokens)
+      append(set.plain, range.first, std::min(range.last + 1, at.sizes.keys));
+    return set;
+  }
+  static void cuts(const Global& g, RowCuts& cuts) {
+    for (const TokenRange& range : g.tokens) {
+      cuts.at(range.first - cuts.shift);
+      cuts.at(range.last + 1 - cuts.shift);
+    }
+  }
+};
+
+template <>
+struct Record<RandomBlocks> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride {
+  static constexpr std::string_view name = "random_blocks", signature = "random_blocks(block,count[,seed])";
+  static constexpr bool of_positions = true, by_head = false;
+  static RandomBlocks parse(SpecText& text) {
+    return text.bracketed(signature, [&] {
+      RandomBlocks r{text.integer()};
+      r.count = text.next_integer();
+      if (text.take(',')) r.seed = text.integer();
+      return r;
+    });
+  }
+  static void print(std::ostream& out, const RandomBlocks& r) {
+    out << "random_blocks(" << r.block << ',' << r.count << ',' << r.seed << ')';
+  }
+  static void check(RandomBlocks& r) {
+    require_range(r.block, 1, "random_blocks: block");
+    require_range(r.count, 1, "random_blocks: blocks for each query block");
+    require_range(r.seed, 0, "random_blocks: seed");
+  }
+  static bool allowed(const RandomBlocks& r, const PatternPlace& at) {
+    const auto chosen =
+        random_choice(r, floor_div(position_of(at), r.block), (at.keys + r.block - 1) / r.block);
+    return std::binary_search(chosen.begin(), chosen.end(), at.key / r.block);
+  }
+  static RowSet row(const RandomBlocks& r, const RowPlace& at) {
+    RowSet set;
+    const int64_t key_blocks = (at.sizes.keys + r.block - 1) / r.block;
+    for (const int64_t block : random_choice(r, floor_div(at.position(), r.block), key_blocks))
+      append(set.plain, block * r.block, std::min((block + 1) * r.block, at.sizes.keys));
+    return set;
+  }
+  static void cuts(const RandomBlocks& r, RowCuts& cuts) { cuts.grid(r.block, cuts.shift); }
+  static bool varies(const RandomBlocks& r, int64_t) { return r.block < kFewRows; }
+};
+
+// The kinds below speak of one batch as it is, not of positions: they have no meaning inside within(...).
+
+template <>
+struct Record<Layout> : SameForAllBatches, ManyRuns, NoStride {
+  static constexpr std::string_view name = "layout", signature = "layout(block;row,row,...), rows of 0 and 1";
+  static constexpr bool of_positions = false, by_head = false;
+  static Layout parse(SpecText& text) {
+    return text.bracketed(signature, [&] {
+      Layout layout{text.integer(), {}};
+      text.want(';', "';' between the block and the rows");
+      do layout.rows.push_back(text.digits("a row of 0 and 1"));
+      while (text.take(','));
+      return layout;
+    });
+  }
+  static void print(std::ostream& out, const Layout& l) {
+    out << "layout(" << l.block << ';';
+    print_list(out, l.rows);
+    out << ')';
+  }
+  static void check(Layout& l) {
+    require_range(l.block, 1, "layout: block");
+    require(!l.rows.empty(), "layout: got no row, wanted one of 0 and 1 for each query block");
+    for (const std::string& row : l.rows) {
+      require(!row.empty() && row.find_first_not_of("01") == std::string::npos, "layout: got the row \"", row,
+              "\", wanted only 0 and 1");
+      require(row.size() == l.rows[0].size(), "layout: got a row of ", row.size(), " blocks after one of ",
+              l.rows[0].size(), ", wanted rows of one length");
+    }
+  }
+  static void fit(const Layout& l, const PlanSizes& sizes) {
+    const auto rows = static_cast<int64_t>(l.rows.size());
+    const auto columns = static_cast<int64_t>(l.rows[0].size());
+    require(rows * l.block >= sizes.queries && columns * l.block >= sizes.keys, "layout: got ", rows, " x ",
+            columns, " blocks of ", l.block, " for ", sizes.queries, " queries and ", sizes.keys,
+            " keys, wanted blocks that cover them");
+  }
+  static bool allowed(const Layout& l, const PatternPlace& at) {
+    return l.rows.at(at.query / l.block).at(at.key / l.block) == '1';
+  }
+  static RowSet row(const Layout& l, const RowPlace& at) {
+    RowSet set;
+    const std::string& row = l.rows[at.query / l.block];
+    for (size_t block = 0; block < row.size(); ++block)
+      if (const auto begin = static_cast<int64_t>(block) * l.block; row[block] == '1')
+        append(set.plain, begin, std::min(begin + l.block, at.sizes.keys));
+    return set;
+  }
+  static void cuts(const Layout& l, RowCuts& cuts) { cuts.grid(l.block, 0); }
+  static bool varies(const Layout& l, int64_t) { return l.block < kFewRows; }
+};
+
+inline void check_lengths(const std::vector<int64_t>& values, const char* name, const char* what) {
+  require(!values.empty(), name, ": got none, wanted one for each sequence of the batch");
+  for (const int64_t value : values) require_range(value, 0, what);
+}
+inline void fit_lengths(const std::vector<int64_t>& values, int64_t batch, int64_t most, const char* name,
+                        const char* what) {
+  require(static_cast<int64_t>(values.size()) == batch, name, ": got ", values.size(), " for a batch of ",
+          batch, ", wanted one for each sequence");
+  for (const int64_t value : values)
+    require(value <= most, name, ": got ", value, " of ", most, " ", what, ", wanted no more than there are");
+}
+
+template <>
+struct Record<Lengths> : NoStride, NoCuts, SameRows {
+  static constexpr std::string_view name = "lengths", signature = "lengths(n,...), one for each sequence";
+  static constexpr bool of_positions = false, by_head = false, by_batch = true;
+  static Lengths parse(SpecText& text) {
+    return {text.bracketed(signature, [&] { return text.integers(); })};
+  }
+  static void print(std::ostream& out, const Lengths& l) {
+    out << "lengths(";
+    print_list(out, l.keys);
+    out << ')';
+  }
+  static void check(Lengths& l) { check_lengths(l.keys, "lengths", "lengths: keys of a sequence"); }
+  static void fit(const Lengths& l, const PlanSizes& sizes) {
+    fit_lengths(l.keys, sizes.batch, sizes.keys, "lengths", "keys");
+  }
+  static bool same(const Lengths& l, int64_t a, int64_t b) { return l.keys[a] == l.keys[b]; }
+  static bool allowed(const Lengths& l, const PatternPlace& at) { return at.key < l.keys.at(at.batch); }
+  static RowSet row(const Lengths& l, const RowPlace& at) { return at.one(run(l, at)); }
+  static bool one_run(const Lengths&) { return true; }
+  static Interval run(const Lengths& l, const RowPlace& at) { return at.clipped(0, l.keys[at.batch]); }
+};
+
+template <>
+struct Record<QueryLengths> : NoStride, SameRows {
+  static constexpr std::string_view name = "query_lengths",
+                                    signature = "query_lengths(n,...), one for each sequence";
+  static constexpr bool of_positions = false, by_head = false, by_batch = true;
+  static QueryLengths parse(SpecText& text) {
+    return {text.bracketed(signature, [&] { return text.integers(); })};
+  }
+  static void print(std::ostream& out, const QueryLengths& l) {
+    out << "query_lengths(";
+    print_list(out, l.queries);
+    out << ')';
+  }
+  static void check(QueryLengths& l) {
+    check_lengths(l.queries, "query_lengths", "query_lengths: queries of a sequence");
+  }
+  static void fit(const QueryLengths& l, const PlanSizes& sizes) {
+    fit_lengths(l.queries, sizes.batch, sizes.queries, "query_lengths", "queries");
+  }
+  static bool same(const QueryLengths& l, int64_t a, int64_t b) { return l.queries[a] == l.queries[b]; }
+  static bool allowed(const QueryLengths& l, const PatternPlace& at) {
+    return at.query < l.queries.at(at.batch);
+  }
+  static RowSet row(const QueryLengths& l, const RowPlace& at) { return at.one(run(l, at)); }
+  static bool one_run(const QueryLengths&) { return true; }
+  static Interval run(const QueryLengths& l, const RowPlace& at) {
+    return at.clipped(0, at.query < l.queries[at.batch] ? at.sizes.keys : 0);
+  }
+  static void cuts(const QueryLengths& l, RowCuts& cuts) { cuts.at(l.queries[cuts.batch]); }
+};
+
+inline void check_documents(const Documents& d, const char* name) {
+  require(!d.queries.empty(), name, ": got none, wanted the tokens of each document");
+  require(d.queries.size() == d.keys.size(), name, ": got ", d.queries.size(), " for the queries and ",
+          d.keys.size(), " for the keys, wanted as many");
+  for (const auto* tokens : {&d.queries, &d.keys})
+    for (const int64_t count : *tokens)
+      require(count >= 0 && count < kLargest, name, ": tokens: got ", count, ", wanted 0 to ", kLargest - 1);
+}
+
+// The document that holds a place, or -1 after the last.
+inline int64_t document_at(const std::vector<int64_t>& tokens, int64_t place) {
+  for (size_t document = 0; document < tokens.size(); ++document) {
+    if (place < tokens[document]) return static_cast<int64_t>(document);
+    place -= tokens[document];
+  }
+  return -1;
+}
+
+// The document of a row: its tokens, and where they begin among all.
+struct DocumentOfRow {
+  PlanSizes sizes;
+  int64_t query_begin, key_begin;
+};
+inline DocumentOfRow document_of(const Documents& d, const RowPlace& at) {
+  const std::vector<int64_t>& ends = at.ends->queries;
+  const auto document = std::upper_bound(ends.begin(), ends.end(), at.query) - ends.begin();
+  PlanSizes sizes = at.sizes;
+  sizes.queries = d.queries[document];
+  sizes.keys = d.keys[document];
+  return {sizes, ends[document] - sizes.queries, at.ends->keys[document] - sizes.keys};
+}
+
+template <>
+struct Record<Documents> : SameForAllBatches, NoStride, SameRows {
+  static constexpr std::string_view name = "documents",
+                                    signature = "documents(n,...) or documents(n,...;m,...)";
+  static constexpr bool of_positions = false, by_head = false;
+  static Documents parse(SpecText& text) {
+    return text.bracketed(signature, [&] {
+      Documents d{text.integers(), {}};
+      d.keys = text.take(';') ? text.integers() : d.queries;
+      return d;
+    });
+  }
+  static void print(std::ostream& out, const Documents& d) {
+    out << "documents(";
+    print_list(out, d.queries);
+    if (d.keys != d.queries) {
+      out << ';';
+      print_list(out, d.keys);
+    }
+    out << ')';
+  }
+  static void check(Documents& d) { check_documents(d, "documents"); }
+  static void fit(const Documents& d, const PlanSizes& sizes) {
+    const auto fits = [](const std::vector<int64_t>& tokens, int64_t count, const char* what) {
+      int64_t total = 0;
+      for (const int64_t each : tokens) total += each;
+      require(total == count, "documents: got ", total, " tokens for ", count, " ", what,
+              ", wanted documents that fill them");
+    };
+    fits(d.queries, sizes.queries, "queries");
+    fits(d.keys, sizes.keys, "keys");
+  }
+  static bool allowed(const Documents& d, const PatternPlace& at) {
+    const int64_t document = document_at(d.queries, at.query);
+    return document >= 0 && document == document_at(d.keys, at.key);
+  }
+  static RowSet row(const Documents& d, const RowPlace& at) { return at.one(run(d, at)); }
+  static bool one_run(const Documents&) { return true; }
+  static Interval run(const Documents& d, const RowPlace& at) {
+    const DocumentOfRow document = document_of(d, at);
+    return at.clipped(document.key_begin, document.key_begin + document.sizes.keys);
+  }
+  static void cuts(const Documents& d, RowCuts& cuts) {
+    int64_t end = 0;
+    for (const int64_t tokens : d.queries) cuts.at(end += tokens);
+  }
+};
+
+// Its text names a function that the caller of parse_spec() gives, so parse.cc reads it.
+template <>
+struct Record<Predicate> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride, NoCuts, EachRowItsOwn {
+  static constexpr std::string_view name = "predicate", signature = "predicate(name)";
+  static constexpr bool of_positions = true, by_head = true;
+  static void print(std::ostream& out, const Predicate& p) { out << "predicate(" << p.name << ')'; }
+  static void check(Predicate& p) {
+    const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+    require(!p.name.empty() && std::all_of(p.name.begin(), p.name.end(), is_word) && p.name[0] > '9',
+            "predicate: got the name \"", p.name, "\", wanted lower-case letters, digits and _");
+    require(p.sees != nullptr, "predicate ", p.name, ": got no function, wanted one of (head, query, key)");
+  }
+  static bool allowed(const Predicate& p, const PatternPlace& at) {
+    return p.sees(at.head, at.query, at.key);
+  }
+  // The keys among those that others leave.
+  static RowSet among(const Predicate& p, const RowSet& others, const RowPlace& at) {
+    RowSet set;
+    for (const Interval& piece : others.plain)
+      for (int64_t key = piece.begin; key < piece.end; ++key)
+        if (p.sees(at.head, at.query, key)) append(set.plain, key, key + 1);
+    for (const Interval& piece : others.in_class)
+      for (int64_t u = piece.begin; u < piece.end; ++u)
+        if (p.sees(at.head, at.query, at.residue.key(u))) append(set.in_class, u, u + 1);
+    return set;
+  }
+  static RowSet row(const Predicate& p, const RowPlace& at) { return among(p, at.one(at.all()), at); }
+};
+
+template <class Member>
+inline constexpr bool kIsJoin = requires(const Member& member) {
+  member.parts;
+};
+
+}  // namespace patterns
+
+// Calls f on every member of the pattern that is not a join, those inside within(...) included.
+template <class F>
+void for_each_member(const Pattern& pattern, const F& f) {
+  std::visit(
+      [&](const auto& member) {
+        if constexpr (patterns::kIsJoin<std::remove_cvref_t<decltype(member)>>) {
+          if constexpr (requires { member.documents; }) f(member.documents);
+          for (const Pattern& part : member.parts) for_each_member(part, f);
+        } else {
+          f(member);
+        }
+      },
+      pattern.node());
+}
+
+// Whether `test` holds of the record of some member: any_member(p, [](auto record, const auto& m) {...}).
+template <class F>
+bool any_member(const Pattern& pattern, const F& test) {
+  bool found = false;
+  for_each_member(pattern, [&](const auto& member) {
+    found = found || test(patterns::Record<std::remove_cvref_t<decltype(member)>>{}, member);
+  });
+  return found;
+}
+
+}  // namespace fovea
