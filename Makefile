@@ -1,6 +1,6 @@
 # Each target sets up by itself what it needs: packages, configuration, build.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-page build lint format asan tsan fuzz bench clean
+.PHONY: help demo test test-page build lint format asan tsan fuzz clang arm64 docs bench clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
@@ -24,7 +24,7 @@ test-page: build ## open the pages in a headless browser and use them
 
 build: packages ## build the program: build/release/fovea
 	@scripts/configure release
-	@cmake --build build/release -j $(JOBS) --target fovea_cli
+	@cmake --build build/release -j $(JOBS) --target fovea_cli examples
 
 lint: packages ## check layout (clang-format) and a short list of mistakes (clang-tidy)
 	@scripts/packages scripts/packages-lint.txt
@@ -52,6 +52,24 @@ fuzz: packages ## fuzz every parser for FUZZ_SECONDS (60) each
 	@scripts/packages scripts/packages-fuzz.txt
 	@scripts/configure fuzz
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(JOBS)
+
+clang: packages ## build everything with clang and run the unit tests
+	@scripts/packages scripts/packages-fuzz.txt
+	@scripts/configure clang
+	@cmake --build build/clang -j $(JOBS)
+	@ctest --test-dir build/clang --output-on-failure -j $(JOBS) -L unit -LE 'slow|install|browser'
+
+arm64: packages ## cross-build for 64-bit ARM; run the unit, kernel and gradient tests under qemu
+	@scripts/packages scripts/packages-arm64.txt
+	@scripts/arm64-root $(CURDIR)/build/arm64-root
+	@scripts/configure arm64
+	@cmake --build build/arm64 -j $(JOBS)
+	@ctest --test-dir build/arm64 --output-on-failure -j $(JOBS) -L 'unit|per_isa|grad' -LE 'slow|install|browser'
+
+docs: build ## write the C++ reference to build/docs/html
+	@scripts/packages scripts/packages-docs.txt
+	@doxygen docs/Doxyfile
+	@echo "fovea: open build/docs/html/index.html"
 
 bench: build ## measure Fovea and its peers in one run and write docs/benchmarks.md
 	@scripts/packages scripts/packages-bench.txt

@@ -1,4 +1,4 @@
-"""What both sides of the translation rows agree on: sizes, sentences, lengths. Mirrors src/cli/translation_work.cc."""
+"""What both sides of the translation rows agree on: sizes, sentences, lengths. Mirrors src/bench/translation_work.cc."""
 
 from dataclasses import dataclass
 

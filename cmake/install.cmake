@@ -1,12 +1,18 @@
-# What `cmake --install` leaves: the program, headers under include/fovea/, libfovea.a, files for find_package and pkg-config.
+# What `cmake --install` leaves: the program, the public headers under include/fovea/, a library for each component, and
+# files for find_package and pkg-config.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
-install(TARGETS fovea_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS fovea EXPORT fovea ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT fovea FILE fovea-targets.cmake NAMESPACE fovea:: DESTINATION ${package_dir})
-install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
-        FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "*-inl.h" EXCLUDE)
+if(TARGET fovea_cli)
+  install(TARGETS fovea_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY ${PROJECT_BINARY_DIR}/include/fovea DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+
+# A component's targets are files of their own, so that using one asks for its libraries alone.
+foreach(component IN LISTS FOVEA_COMPONENTS)
+  install(TARGETS fovea_${component} EXPORT fovea-${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT fovea-${component} FILE fovea-${component}.cmake NAMESPACE fovea:: DESTINATION ${package_dir})
+endforeach()
 
 configure_package_config_file(cmake/fovea-config.cmake.in fovea-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(fovea-config-version.cmake COMPATIBILITY SameMinorVersion)
@@ -14,6 +20,6 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fovea-config.cmake ${CMAKE_CURRENT_BIN
         DESTINATION ${package_dir})
 
 file(RELATIVE_PATH FOVEA_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-string(JOIN " " FOVEA_MODULES_SPACED ${FOVEA_MODULES})
+string(JOIN " " FOVEA_MODULES_SPACED ${FOVEA_MODULES_attention} ${FOVEA_MODULES_nn} ${FOVEA_MODULES_tasks})
 configure_file(cmake/fovea.pc.in fovea.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fovea.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

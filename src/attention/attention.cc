@@ -397,21 +397,43 @@ std::vector<int32_t> named_or_all(const std::vector<int32_t>& named, int64_t cou
   return all;
 }
 
-void show(const Job& job, const AttentionSpec& spec, std::string_view name) {
+void show(const Job& job, const AttentionSpec& spec, const AttentionRequest& request) {
   const kernels::AttentionShape& s = job.call.shape;
-  const AttentionObserver::Call call{name, spec, s.batch, s.heads, s.queries, s.keys};
+  const AttentionObserver::Call call{request.name, spec, s.batch, s.heads, s.queries, s.keys, request.site};
   const AttentionObserver::Wish wish = t_observer->wish(call);
   if (wish.heads.empty() || wish.rows.empty()) return;
   t_observer->see(call, wish, {chosen_weights(job, wish.heads, wish.rows), job.lse});
 }
 
+// What a call does of its spec: at use, nothing is drawn.
+AttentionSpec acting_spec(const AttentionSpec& spec, bool training) {
+  AttentionSpec acting = spec;
+  if (training) return acting;
+  switch (spec.selection.kind) {
+    case SelectionKind::soft:
+      acting.selection.dropout = 0;
+      break;
+    case SelectionKind::hard:
+    case SelectionKind::gumbel:
+      acting.selection = argmax();
+      break;
+    case SelectionKind::argmax:
+    case SelectionKind::top_k:
+    case SelectionKind::sparsemax:
+    case SelectionKind::sigmoid:
+      break;
+  }
+  return acting;
+}
+
 }  // namespace
 
-AttentionResult attend(const Var& q, const Var& k, const Var& v, const AttentionSpec& spec,
+AttentionResult attend(const Var& q, const Var& k, const Var& v, const AttentionSpec& wanted,
                        const AttentionRequest& request) {
   const Sizes s = check_shapes(q, k, v);
-  check(spec);
-  check_parameters(spec, request, s);
+  check(wanted);
+  check_parameters(wanted, request, s);
+  const AttentionSpec spec = acting_spec(wanted, request.training);
   const auto job = make_job(reduce_score(q, k, v, spec, request.parameters), spec, request, s);
   const AttentionParameters& p = job->parameters;
   const Problem& problem = job->problem;
@@ -444,10 +466,10 @@ AttentionResult attend(const Var& q, const Var& k, const Var& v, const Attention
     }
     kernels::attention_rows_forward(job->call);
   }
-  if (!request.weight_heads.empty() || !request.weight_rows.empty())
+  if (request.weights || !request.weight_heads.empty() || !request.weight_rows.empty())
     result.weights = chosen_weights(*job, named_or_all(request.weight_heads, s.heads),
                                     named_or_all(request.weight_rows, s.queries));
-  if (t_observer != nullptr) show(*job, spec, request.name);
+  if (t_observer != nullptr) show(*job, spec, request);
   if (request.lse) result.lse = job->lse;
 
   std::vector<Tensor> values{job->out};

@@ -1,8 +1,7 @@
 // Any attention in one call: score x pattern x selection x heads, with gradients, nothing of size Nq x Nk
-// stored.
+// stored unless weights are asked for.
 //
-//   Var out = attention(q, k, v, {.pattern = causal() & window(256, 0), .selection = soft({.dropout =
-//   0.1f})});
+//   Var out = attention(q, k, v, {.pattern = causal() & window(256, 0)});
 #pragma once
 
 #include <cstdint>
@@ -28,35 +27,54 @@ struct AttentionParameters {
   Var sink = {};      // [H]
 };
 
+// What part of a model a call is, so that observers can choose and place what they see.
+struct AttentionSite {
+  enum class Kind { other, self, cross, pooling, alignment, gate };
+  Kind kind = Kind::other;
+  bool decoder = false;  // self: of the decoder, not of the encoder
+  int64_t layer = 0;     // counted from 0; of pooling 0 is the tokens', 1 the sentences'; of gates the stage
+  int64_t block = 0;     // gate: within its stage
+  int64_t grid_height = 0, grid_width = 0;  // keys that are the places of a picture, row after row; or 0
+  friend bool operator==(const AttentionSite&, const AttentionSite&) = default;
+};
+
 // What a call is asked for besides its output.
 struct AttentionRequest {
   AttentionParameters parameters = {};
-  uint64_t seed = 0;  // of dropout, hard and gumbel: the draws are a function of (seed; b, h, query, key)
+  // Whether the call trains or uses a model. At use nothing is drawn: dropout does not act, and hard and gumbel
+  // take the key of the largest score (of equals the lowest), whatever the seed and the rest of the batch.
+  bool training = false;
+  uint64_t seed = 0;  // training: the draws are a function of (seed; b, h, query, key)
   bool lse = false;
   // additive: k is W k already, [B, Hk, Nk, A], and W is not given: a decoder projects its keys once a
   // sentence.
   bool projected_keys = false;
-  // Weights, as they met v, of these heads and query rows; ascending. Both empty: none.
+  // Weights, as they met v. Asked for by `weights`, or by naming heads or query rows, ascending; of a list that
+  // is empty, all. They are computed by a second pass over the rows asked for, at about their share of the
+  // cost of the rows kernel; the output still comes from the fused pass.
+  bool weights = false;
   std::vector<int32_t> weight_heads = {}, weight_rows = {};
-  std::string_view name = {};  // the layer, for observers
+  std::string_view name = {};  // for people who read what an observer saw
+  AttentionSite site = {};     // for observers
 };
 
 struct AttentionResult {
   Var output;           // [B, H, Nq, Dv]: a view whose memory is [B, Nq, H, Dv], so that heads join for free
   Tensor lse;           // [B, H, Nq]
-  Tensor weights;       // [B, weight_heads, weight_rows, Nk]
-  Var log_probability;  // hard: [B, H, Nq], of the chosen key; REINFORCE is its gradient
-  Var entropy;          // hard: [B, H, Nq], of the distribution drawn from, in nats
-  std::vector<int32_t> chosen;  // hard, argmax: [B, H, Nq], the key; -1 where none is visible
+  Tensor weights;       // [B, heads, rows, Nk] as asked for
+  Var log_probability;  // hard, training: [B, H, Nq], of the chosen key; REINFORCE is its gradient
+  Var entropy;          // hard, training: [B, H, Nq], of the distribution drawn from, in nats
+  // hard, argmax, and gumbel at use: [B, H, Nq], the key; -1 where none is visible
+  std::vector<int32_t> chosen;
 };
 
 // q: [B, H, Nq, D], k: [B, Hk, Nk, Dk], v: [B, Hk, Nk, Dv]; Hk divides H, and query head h reads key head h /
 // (H / Hk). Strided views are read in place where their last dimension is dense. Throws Error naming the
-// shapes that do not fit.
+// shapes that do not fit, and on an undefined q, k or v.
 AttentionResult attend(const Var& q, const Var& k, const Var& v, const AttentionSpec& spec,
                        const AttentionRequest& request = {});
 
-// The output alone.
+// The output alone, at use.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionSpec& spec = {},
               const AttentionParameters& parameters = {});
 
@@ -76,6 +94,7 @@ class AttentionObserver {
     std::string_view name;
     const AttentionSpec& spec;
     int64_t batch, heads, queries, keys;
+    AttentionSite site = {};
   };
   struct Sight {
     Tensor weights;  // [B, heads, rows, Nk]

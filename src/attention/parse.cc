@@ -41,6 +41,12 @@ class Parser {
     return spec;
   }
 
+  Selection whole_selection() {
+    const Selection result = selection();
+    text_.end("the end");
+    return result;
+  }
+
   Pattern whole_pattern() {
     Pattern result = pattern();
     text_.end("'|', '&' or the end");
@@ -203,6 +209,11 @@ class Parser {
 
 AttentionSpec parse_spec(std::string_view text, const PredicateTable& predicates) {
   return Parser(text, predicates).spec();
+}
+
+Selection parse_selection(std::string_view text) {
+  const PredicateTable none;
+  return Parser(text, none).whole_selection();
 }
 
 Pattern parse_pattern(std::string_view text, const PredicateTable& predicates) {

@@ -64,6 +64,11 @@ Selection sigmoid_selection() {
   return {.kind = SelectionKind::sigmoid};
 }
 
+bool draws(const Selection& selection) {
+  return selection.dropout > 0 || selection.kind == SelectionKind::hard ||
+         selection.kind == SelectionKind::gumbel;
+}
+
 int64_t relative_bucket(const RelativeBuckets& relative, int64_t distance) {
   int64_t buckets = relative.buckets, base = 0;
   if (relative.two_sided) {

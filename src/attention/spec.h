@@ -1,10 +1,9 @@
 // Attention as four independent choices: how a query meets a key, which keys it may see, how scores become a
 // choice, and what is added to the score on the way.
 //
-//   AttentionSpec spec{.score = scaled_dot(), .pattern = causal() & window(256, 0), .selection =
-//   soft({.dropout = 0.1f})}; to_string(spec)                                  "scaled_dot / causal &
-//   window(256,0) / soft(0.1)" parse_spec("cosine(0.1) + alibi / causal")       every axis has a default:
-//   scaled_dot / full / soft
+//   AttentionSpec spec{.pattern = causal() & window(256, 0), .selection = soft({.dropout = 0.1f})};
+//   to_string(spec)                              "scaled_dot / causal & window(256,0) / soft(0.1)"
+//   parse_spec("cosine(0.1) + alibi / causal")   every axis has a default: scaled_dot / full / soft
 #pragma once
 
 #include <cstdint>
@@ -71,6 +70,7 @@ struct Terms {
 // soft, hard, gumbel, argmax, top_k, sparsemax, sigmoid: what each means stands beside the enum.
 using kernels::SelectionKind;
 
+// Dropout and the draws of hard and gumbel act in training only; see AttentionRequest::training.
 struct Selection {
   SelectionKind kind = SelectionKind::soft;
   float dropout = 0;              // soft
@@ -96,6 +96,9 @@ Selection top_k(int64_t k);  // throws unless k >= 1
 Selection sparsemax();
 Selection sigmoid_selection();
 
+// Whether it draws random numbers in training: dropout, hard and gumbel.
+bool draws(const Selection& selection);
+
 struct AttentionSpec {
   Score score = scaled_dot();
   Terms terms = {};
@@ -117,6 +120,7 @@ using PredicateTable =
 // Reads what to_string prints, and the freer forms of the grammar in docs/attention.md. Throws Error that
 // points at the column: `attention: unknown pattern "widow" at column 14: did you mean "window"?`
 AttentionSpec parse_spec(std::string_view text, const PredicateTable& predicates = {});
+Selection parse_selection(std::string_view text);  // "hard", "gumbel(0.5,straight_through)"
 Pattern parse_pattern(std::string_view text, const PredicateTable& predicates = {});
 
 }  // namespace fovea

@@ -3,8 +3,9 @@
 //
 //   struct DemoOptions {
 //     int64_t steps = 600;
-//     static constexpr auto fields() { return std::tuple{Field{"steps", &DemoOptions::steps, "training
-//     steps"}}; }
+//     static constexpr auto fields() {
+//       return std::tuple{Field{"steps", &DemoOptions::steps, "training steps"}};
+//     }
 //   };
 #pragma once
 

@@ -116,7 +116,7 @@ void run_text(const Line& line) {
 void run_pictures(const Line& line) {
   const tasks::ImageClassifierParts parts = tasks::load_image_classifier(line.folder, line.compute);
   if (!line.test.empty()) {
-    const tasks::Pictures pictures = tasks::read_pictures_as(line.test, parts.form, parts.labels);
+    const data::Pictures pictures = data::read_pictures_as(line.test, parts.form, parts.labels);
     return print_scores(line, parts.labels, tasks::classify_pictures(parts, pictures), pictures.labels,
                         "pictures");
   }

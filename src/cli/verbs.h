@@ -26,11 +26,4 @@ void add_train_classify(CLI::App& train);
 void add_train_image(CLI::App& train);
 void add_train_translate(CLI::App& train);
 
-// The verbs under `fovea bench`.
-void add_bench_attention(CLI::App& bench);
-void add_bench_ops(CLI::App& bench);
-void add_bench_peak(CLI::App& bench);
-void add_bench_train(CLI::App& bench);
-void add_bench_translate(CLI::App& bench);
-
 }  // namespace fovea::cli

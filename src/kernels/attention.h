@@ -21,9 +21,9 @@ struct HeadView {
   T* at(int64_t b, int64_t h, int64_t i) const { return data + b * batch + h * head + i * row; }
 };
 
-// Additive bias or its gradient: element (b, h, i, j) stands at data[b * batch + h * head + i * row + j *
-// column]; a stride of 0 broadcasts (and, in a gradient, sums). Rows may overlap: row -1, column 1 are
-// diagonals.
+// Additive bias or its gradient: element (b, h, i, j) stands at
+// data[b * batch + h * head + i * row + j * column]. A stride of 0 broadcasts (and, in a gradient, sums).
+// Rows may overlap: row -1, column 1 are diagonals.
 template <class T>
 struct BiasView {
   T* data = nullptr;

@@ -26,8 +26,8 @@ struct PlanSegment {
   int32_t gather = -1;  // offset into indices, or -1
   SegmentMask mask = SegmentMask::full;
   // interval: rows' (begin, end) pairs in segment-local j stand at intervals[mask_offset + 2 * row].
-  // bits: row r of key j is bit r % 32 of bits[mask_offset + j * words + r / 32], words = ceil(row_count /
-  // 32).
+  // bits: row r of key j is bit r % 32 of bits[mask_offset + j * words + r / 32],
+  // words = ceil(row_count / 32).
   int32_t mask_offset = 0;
 };
 
@@ -46,8 +46,7 @@ inline constexpr int32_t kMaxTileRows = 192;  // a multiple of 48: three vectors
 struct AttentionPlan {
   int64_t query_count = 0, key_count = 0;
   int32_t batch_groups = 1, head_groups = 1;
-  std::vector<int32_t>
-      group_tiles;  // [groups + 1]: tiles of group g are [group_tiles[g], group_tiles[g + 1])
+  std::vector<int32_t> group_tiles;  // [groups + 1]: tiles of group g: [group_tiles[g], group_tiles[g + 1])
   std::vector<PlanTile> tiles;
   std::vector<PlanSegment> segments;
   std::vector<int32_t> indices;

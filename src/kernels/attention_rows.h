@@ -4,8 +4,9 @@
 // A thread holds the scores of a few query rows against the keys they visit, never Nq x Nk, never [Nq, Nk,
 // d]. The backward pass computes scores and weights again: nothing but the inputs is kept between the passes.
 //
-//   weights = selection(terms(score(q, k)))     keys that a row does not visit, or whose score is -inf, weigh
-//   0 weights *= gaussian, then dropout out     = sum_j weights[j] v[j]
+//   weights  = selection(terms(score(q, k)))    0 for keys that a row does not visit or whose score is -inf
+//   weights *= gaussian, then dropout
+//   out      = sum_j weights[j] v[j]
 //
 // Conventions are those of attention.h. Results are the same for any number of threads.
 #pragma once
@@ -26,8 +27,7 @@ enum class ScoreFamily {
 enum class SelectionKind {
   soft,       // softmax
   hard,       // one key drawn from the softmax
-  gumbel,     // softmax((x + Gumbel noise) / tau); straight through: its largest key forward, the soft one
-              // backward
+  gumbel,     // softmax((x + Gumbel noise) / tau); straight through: the largest key forward, soft backward
   argmax,     // the key of the largest score; of equals the lowest key
   top_k,      // softmax over the k largest scores; of equals the lowest keys
   sparsemax,  // the nearest point of the simplex
@@ -78,8 +78,8 @@ struct AttentionRowsForward {
   SelectionTerms selection{};
   const AttentionPlan* plan = nullptr;
   HeadView<const float> q{}, k{}, v{};
-  const float* score_vector =
-      nullptr;  // additive: a [d] of head h stands at score_vector + h * score_vector_head
+  // additive: the vector [d] of head h stands at score_vector + h * score_vector_head
+  const float* score_vector = nullptr;
   int64_t score_vector_head = 0;
   HeadView<float> out{};
   float* lse = nullptr;       // [B, H, Nq]: of all visible scores (and the sink), whatever the selection

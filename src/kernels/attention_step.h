@@ -26,8 +26,8 @@ struct AttentionStep {
   const int32_t* count = nullptr;  // [rows]
   float* out = nullptr;            // row r, head h at out[r * out_row + h * d]
   int64_t out_row = 0;
-  float* weights =
-      nullptr;  // null, or the weights of row r, head h at weights[(r * heads + h) * weights_row]
+  // null, or where the weights of row r, head h go: weights[(r * heads + h) * weights_row]
+  float* weights = nullptr;
   int64_t weights_row = 0;
 };
 

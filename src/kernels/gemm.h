@@ -9,9 +9,9 @@
 //   here                           76                81                75                 84   GFLOP/s
 // On one core of an Emerald Rapids Xeon (AVX-512, peak 190) oneDNN is ahead of that, but where the rows of A
 // share cache sets:
-//   m x n, k   A^T B: 384 x 128, 4050   128 x 256, 4050   512 x 512, 2050   10000 x 128, 209   2048 x 512,
-//   4096 oneDNN                        134               161               160                168 120 here
-//   125               131               136                138                145
+//   m x n, k    384 x 128, 4050   128 x 256, 4050   512 x 512, 2050   10000 x 128, 209   2048 x 512, 4096
+//   oneDNN                  134               161               160                168                120
+//   here                    125               131               136                138                145
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,11 @@ class ClassificationModel : public nn::Module {
   // (a row for each text, or for each sentence of a model that has them), "sentences" (a row for each text)
   // and "encoder...self".
   virtual Var logits(const Sentences& texts, nn::Context& context) const = 0;
+
+  // What training minimises: the mean cross entropy of the texts' labels. What hard attention drew on the way is
+  // rewarded by the loss of its text (nn/choices.h).
+  Var loss(const Sentences& texts, std::span<const int32_t> labels, float smoothing,
+           nn::Context& context) const;
 };
 
 // The settings that every classifier has.

@@ -2,6 +2,7 @@
 // a learned query says what counts.
 #pragma once
 
+#include <string>
 #include <tuple>
 
 #include "models/classification.h"
@@ -17,6 +18,7 @@ struct HanConfig {
   int64_t embedding = 128;
   int64_t width = 64;
   int64_t attention_width = 0;
+  std::string selection = "soft";
   float dropout = 0.5f;
 
   static constexpr auto fields() {
@@ -28,6 +30,9 @@ struct HanConfig {
         Field{"width", &T::width, "of the states of each direction, of words and of sentences", kWidths},
         Field{"attention_width", &T::attention_width, "inside the additive score; 0: as the states",
               between(0, 1 << 16)},
+        Field{
+            "selection", &T::selection,
+            "how a query chooses among words, and among sentences: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
         Field{"dropout", &T::dropout, "of embeddings, of sentences and before the output layer",
               probability()}};
   }

@@ -34,10 +34,12 @@ LstmClassifier::LstmClassifier(const LstmClassifierConfig& config, Rng& rng)
       output_(state_width(config), config.classes, rng) {
   add_child("encoder", encoder_);
   if (config.pooling == "attention") {
-    attention_ = std::make_unique<nn::AttentionPooling>(
-        nn::AttentionPoolingOptions{
-            .width = state_width(config), .score = config.score, .hidden = config.attention_width},
-        rng);
+    attention_ =
+        std::make_unique<nn::AttentionPooling>(nn::AttentionPoolingOptions{.width = state_width(config),
+                                                                           .score = config.score,
+                                                                           .hidden = config.attention_width,
+                                                                           .selection = config.selection},
+                                               rng);
     add_child("attention", *attention_);
   }
   add_child("output", output_);
@@ -48,9 +50,10 @@ Var LstmClassifier::logits(const Sentences& texts, nn::Context& context) const {
   const nn::RecurrentResult read = encoder_(x, texts.lengths, context);
   Var whole;
   if (attention_) {
-    whole = (*attention_)(read.out, texts.lengths, "words");
+    context.rows_of_example.assign(texts.lengths.size(), 1);
+    whole = (*attention_)(read.out, texts.lengths, context);
   } else if (config_.pooling == "mean") {
-    whole = nn::mean_pooling(read.out, texts.lengths, "words");
+    whole = nn::mean_pooling(read.out, texts.lengths);
   } else {
     std::vector<Var> last;  // of the last layer, each direction
     const int64_t directions = encoder_.directions();

@@ -21,24 +21,28 @@ struct LstmClassifierConfig {
   bool bidirectional = true;
   std::string pooling = "attention";
   std::string score = "additive";
+  std::string selection = "soft";
   int64_t attention_width = 0;
   float dropout = 0.5f;
 
   static constexpr auto fields() {
     using T = LstmClassifierConfig;
-    return std::tuple{Field{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
-                      Field{"classes", &T::classes, "labels", between(0, 1e6)},
-                      Field{"embedding", &T::embedding, "features of a token", kWidths},
-                      Field{"width", &T::width, "of the states of each direction", kWidths},
-                      Field{"layers", &T::layers, "stacked recurrent layers", kLayers},
-                      Field{"bidirectional", &T::bidirectional, "the text is read both ways"},
-                      Field{"pooling", &T::pooling, "how states become one: attention, mean or last"},
-                      Field{"score", &T::score,
-                            "how the learned query meets a state: additive, dot, scaled_dot, cosine(0.1)"},
-                      Field{"attention_width", &T::attention_width,
-                            "inside an additive score; 0: as the states", between(0, 1 << 16)},
-                      Field{"dropout", &T::dropout,
-                            "of embeddings, between layers and before the output layer", probability()}};
+    return std::tuple{
+        Field{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
+        Field{"classes", &T::classes, "labels", between(0, 1e6)},
+        Field{"embedding", &T::embedding, "features of a token", kWidths},
+        Field{"width", &T::width, "of the states of each direction", kWidths},
+        Field{"layers", &T::layers, "stacked recurrent layers", kLayers},
+        Field{"bidirectional", &T::bidirectional, "the text is read both ways"},
+        Field{"pooling", &T::pooling, "how states become one: attention, mean or last"},
+        Field{"score", &T::score,
+              "how the learned query meets a state: additive, dot, scaled_dot, cosine(0.1)"},
+        Field{"selection", &T::selection,
+              "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
+        Field{"attention_width", &T::attention_width, "inside an additive score; 0: as the states",
+              between(0, 1 << 16)},
+        Field{"dropout", &T::dropout, "of embeddings, between layers and before the output layer",
+              probability()}};
   }
 };
 

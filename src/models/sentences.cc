@@ -32,10 +32,6 @@ Var embed_at_positions(const Var& table, const Var& positions, const Sentences& 
 
 AttentionSpec self_attention_spec(const std::string& text) {
   AttentionSpec spec = parse_spec(text);
-  require(
-      spec.selection.kind != SelectionKind::hard, "self_attention: got ", spec,
-      ", whose queries and keys learn only from a reward, which texts do not give; wanted gumbel(1), which "
-      "learns from gradients and chooses one key in use, or another selection");
   within({1}, spec.pattern);  // refuses what means nothing within a text
   return spec;
 }

@@ -21,6 +21,15 @@ nn::TransformerOptions layer_options(const TransformerConfig& config, AttentionS
           .spec = spec};
 }
 
+// The loss of a translation is not known for each choice of a layer, so nothing could reward hard ones.
+AttentionSpec trainable(const AttentionSpec& spec) {
+  require(
+      spec.selection.kind != SelectionKind::hard, "transformer: self_attention is ", spec,
+      ", whose choices a translator cannot train; wanted gumbel(1), which takes one key in use, or another "
+      "selection");
+  return spec;
+}
+
 const TransformerConfig& checked(const TransformerConfig& c) {
   check_ranges(c, "transformer");
   check_tables({"transformer", c.source_vocabulary, c.target_vocabulary, c.tie});
@@ -32,7 +41,7 @@ const TransformerConfig& checked(const TransformerConfig& c) {
 }  // namespace
 
 Transformer::Transformer(const TransformerConfig& config, Rng& rng)
-    : encoder(layer_options(checked(config), self_attention_spec(config.self_attention)),
+    : encoder(layer_options(checked(config), trainable(self_attention_spec(config.self_attention))),
               config.encoder_layers, config.norm_first, rng),
       decoder(layer_options(config, {}), config.decoder_layers, config.norm_first, rng),
       config_(config),

@@ -47,7 +47,9 @@ TransformerClassifier::TransformerClassifier(const TransformerClassifierConfig& 
   add_child("encoder", encoder_);
   if (config.pooling == "attention") {
     attention_ = std::make_unique<nn::AttentionPooling>(
-        nn::AttentionPoolingOptions{.width = config.width, .score = config.score}, rng);
+        nn::AttentionPoolingOptions{
+            .width = config.width, .score = config.score, .selection = config.selection},
+        rng);
     add_child("attention", *attention_);
   }
   add_child("output", output_);
@@ -57,14 +59,16 @@ Var TransformerClassifier::logits(const Sentences& texts, nn::Context& context) 
   const Var x = config_.positions == "none"
                     ? dropped(embedding(embedding_, texts.ids), config_.dropout, context)
                     : embed_at_positions(embedding_, positions_, texts, config_.dropout, context);
+  context.rows_of_example = texts.lengths;
   const Var read = reshape(encoder_(reshape(x, {1, texts.total(), config_.width}), context,
                                     {.self = within(texts.lengths, spec_.pattern)}),
                            {texts.total(), config_.width});
   Var whole;
   if (attention_) {
-    whole = (*attention_)(read, texts.lengths, "words");
+    context.rows_of_example.assign(texts.lengths.size(), 1);
+    whole = (*attention_)(read, texts.lengths, context);
   } else if (config_.pooling == "mean") {
-    whole = nn::mean_pooling(read, texts.lengths, "words");
+    whole = nn::mean_pooling(read, texts.lengths);
   } else {
     std::vector<int32_t> first;
     int32_t begin = 0;

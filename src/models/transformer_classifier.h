@@ -25,6 +25,7 @@ struct TransformerClassifierConfig {
   std::string self_attention = "scaled_dot / full / soft";
   std::string pooling = "attention";
   std::string score = "additive";
+  std::string selection = "soft";
 
   static constexpr auto fields() {
     using T = TransformerClassifierConfig;
@@ -45,7 +46,9 @@ struct TransformerClassifierConfig {
         Field{"self_attention", &T::self_attention,
               "attention spec; positions count from a text's first token, which is <s>"},
         Field{"pooling", &T::pooling, "how states become one: attention, mean or first (the state of <s>)"},
-        Field{"score", &T::score, "of pooling by attention: additive, dot, scaled_dot, cosine(0.1)"}};
+        Field{"score", &T::score, "of pooling by attention: additive, dot, scaled_dot, cosine(0.1)"},
+        Field{"selection", &T::selection,
+              "of pooling by attention: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"}};
   }
 };
 

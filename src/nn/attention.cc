@@ -3,28 +3,20 @@
 #include <cmath>
 
 #include "kernels/attention_step.h"
+#include "nn/choices.h"
 #include "nn/init.h"
 
 namespace fovea::nn {
 namespace {
 
-// The spec of one call: the layer's own, its pattern narrowed. Dropout acts in training alone, with the
-// spec's rate where it has one; so do random choices: in use, hard and gumbel take the best key.
-AttentionSpec spec_of_call(const AttentionSpec& own, const Pattern& pattern, float dropout,
-                           const Context& context) {
+// The spec of one call: the layer's own, its pattern narrowed. A dropout that the spec names itself, as in
+// soft(0.3), goes before the layer's.
+AttentionSpec spec_of_call(const AttentionSpec& own, const Pattern& pattern, float dropout) {
   AttentionSpec spec = own;
   if (pattern != full()) spec.pattern = own.pattern == full() ? pattern : own.pattern & pattern;
-  Selection& selection = spec.selection;
-  if (selection.kind == SelectionKind::soft)
-    selection.dropout = context.rate(selection.dropout > 0 ? selection.dropout : dropout);
-  if (!context.training && (selection.kind == SelectionKind::hard || selection.kind == SelectionKind::gumbel))
-    selection = argmax();
+  if (spec.selection.kind == SelectionKind::soft && spec.selection.dropout == 0)
+    spec.selection.dropout = dropout;
   return spec;
-}
-
-bool draws(const AttentionSpec& spec) {
-  return spec.selection.dropout > 0 || spec.selection.kind == SelectionKind::hard ||
-         spec.selection.kind == SelectionKind::gumbel;
 }
 
 // [B, N, heads * D] -> [B, heads, N, D], a view.
@@ -128,10 +120,14 @@ MultiHeadAttention::KeysValues MultiHeadAttention::project_keys_values(const Var
 
 Var MultiHeadAttention::attend_to(const Var& q, const KeysValues& source, Context& context,
                                   const Call& call) const {
-  const AttentionSpec spec = spec_of_call(options_.spec, call.pattern, options_.dropout, context);
-  const AttentionResult result =
-      attend(q, source.k, source.v, spec,
-             {.parameters = terms_, .seed = draws(spec) ? context.next_seed() : 0, .name = call.name});
+  const AttentionSpec spec = spec_of_call(options_.spec, call.pattern, context.rate(options_.dropout));
+  const bool random = context.training && draws(spec.selection);
+  const AttentionResult result = attend(q, source.k, source.v, spec,
+                                        {.parameters = terms_,
+                                         .training = context.training,
+                                         .seed = random ? context.next_seed() : 0,
+                                         .name = call.name});
+  if (result.log_probability.defined()) keep_choices(context, result.log_probability);
   return out_proj_(join_heads(result.output));
 }
 
@@ -242,11 +238,11 @@ Var LongformerSelfAttention::operator()(const Var& x, std::span<const int64_t> g
   };
   const auto run = [&](const Var& q, const Var& k, const Var& v, Pattern pattern, std::string_view name) {
     const float rate = context.rate(options_.dropout);
-    return join_heads(attend(split_heads(q, options_.heads), split_heads(k, options_.heads),
-                             split_heads(v, options_.heads),
-                             {.pattern = std::move(pattern), .selection = soft({.dropout = rate})},
-                             {.seed = rate > 0 ? context.next_seed() : 0, .name = name})
-                          .output);
+    return join_heads(
+        attend(split_heads(q, options_.heads), split_heads(k, options_.heads), split_heads(v, options_.heads),
+               {.pattern = std::move(pattern), .selection = soft({.dropout = rate})},
+               {.training = context.training, .seed = rate > 0 ? context.next_seed() : 0, .name = name})
+            .output);
   };
   Pattern local = window(options_.one_side, options_.one_side, options_.dilation);
   if (!global_tokens.empty()) local = local | global({global_tokens.begin(), global_tokens.end()});

@@ -4,6 +4,7 @@
 
 #include "attention/attention.h"
 #include "autograd/ops.h"
+#include "nn/choices.h"
 #include "nn/init.h"
 #include "nn/runs.h"
 
@@ -20,18 +21,37 @@ Var repeated(const Var& row, size_t sequences) {
   return gather(reshape(row, {1, -1}), std::vector<int32_t>(sequences, 0));
 }
 
+std::string_view name_of(PoolingLevel level) {
+  return level == PoolingLevel::words ? "words" : "sentences";
+}
+
+AttentionSite site_of(PoolingLevel level) {
+  return {.kind = AttentionSite::Kind::pooling, .layer = static_cast<int64_t>(level)};
+}
+
 Var pooled(const Var& query, const Var& keys, const Var& states, std::span<const int64_t> lengths,
-           const Score& score, const RunScore& run, std::string_view name) {
+           const Score& score, const RunScore& run, PoolingLevel level) {
   const KeyRuns runs = one_query_each(lengths);
   const SeenRuns seen = attend_runs(query, keys, states, runs, run, {}, attention_observer() != nullptr);
-  show_runs(name, score, runs, seen.weights);
+  show_runs({name_of(level), site_of(level)}, score, runs, seen.weights);
   return seen.out;
+}
+
+// [rows, features] as one batch of one head.
+Var one_head(const Var& x) {
+  return reshape(x, {1, 1, x.size(0), x.size(1)});
 }
 
 }  // namespace
 
 AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& rng)
-    : score_(score_named(options.score)) {
+    : score_(score_named(options.score)),
+      selection_(parse_selection(options.selection)),
+      keys_([this] { return std::vector<Projection::Part>{{weight_}}; }) {
+  require(
+      selection_.kind != SelectionKind::argmax,
+      "pooling: selection argmax: no gradient reaches the query through it; choose hard, which is trained by "
+      "REINFORCE and takes the largest score at use");
   require(score_.kind != ScoreKind::bilinear && score_.kind != ScoreKind::concat, "pooling: score '",
           options.score, "', wanted additive, dot, scaled_dot or cosine: the query is learned as it is");
   const bool additive = score_.kind == ScoreKind::additive;
@@ -40,22 +60,52 @@ AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& 
   query_ = add_parameter("query", uniform({width}, -bound, bound, rng));
   if (!additive) return;
   weight_ = add_parameter("weight", xavier_uniform({width, options.width}, rng));
-  bias_ = add_parameter("bias", Tensor::zeros({width}));
+  bias_ = add_parameter("bias", constant({width}, 0));
+  add_projection(keys_);
 }
 
-Var AttentionPooling::operator()(const Var& states, std::span<const int64_t> lengths,
-                                 std::string_view name) const {
+Var AttentionPooling::operator()(const Var& states, std::span<const int64_t> lengths, Context& context,
+                                 PoolingLevel level) const {
+  const bool plain = selection_ == soft() || (selection_.kind == SelectionKind::soft && !context.training);
+  return plain ? pool_by_runs(states, lengths, level) : pool(states, lengths, context, level);
+}
+
+Var AttentionPooling::pool_by_runs(const Var& states, std::span<const int64_t> lengths,
+                                   PoolingLevel level) const {
   const RunScore run = run_score(score_, query_.size(0), query_);
   if (score_.kind == ScoreKind::additive)
-    return pooled(repeated(bias_, lengths.size()), linear(states, weight_), states, lengths, score_, run,
-                  name);
+    return pooled(repeated(bias_, lengths.size()), keys_(states), states, lengths, score_, run, level);
   const Var keys = score_.kind == ScoreKind::cosine ? unit_rows(states) : states;
-  return pooled(repeated(query_, lengths.size()), keys, states, lengths, score_, run, name);
+  return pooled(repeated(query_, lengths.size()), keys, states, lengths, score_, run, level);
 }
 
-Var mean_pooling(const Var& states, std::span<const int64_t> lengths, std::string_view name) {
+// Any selection, by the general path.
+Var AttentionPooling::pool(const Var& states, std::span<const int64_t> lengths, Context& context,
+                           PoolingLevel level) const {
+  const auto sequences = static_cast<int64_t>(lengths.size());
+  const std::vector<int64_t> ones(lengths.size(), 1), tokens(lengths.begin(), lengths.end());
+  const AttentionSpec spec{.score = score_, .pattern = documents(ones, tokens), .selection = selection_};
+  AttentionRequest request{.training = context.training, .name = name_of(level), .site = site_of(level)};
+  if (context.training && draws(selection_)) request.seed = context.next_seed();
+  Var query, keys = states;
+  if (score_.kind == ScoreKind::additive) {
+    // The learned query is the score's vector; what asks is the same for all and stands in the bias.
+    const Var nothing(Tensor::zeros({weight_.size(0), 1}));
+    request.parameters = {.U = nothing, .b = bias_, .v = query_};
+    request.projected_keys = true;
+    keys = keys_(states);
+    query = Var(Tensor::zeros({sequences, 1}));
+  } else {
+    query = repeated(query_, lengths.size());
+  }
+  const AttentionResult result = attend(one_head(query), one_head(keys), one_head(states), spec, request);
+  if (result.log_probability.defined()) keep_choices(context, result.log_probability);
+  return reshape(result.output, {sequences, states.size(1)});
+}
+
+Var mean_pooling(const Var& states, std::span<const int64_t> lengths, PoolingLevel level) {
   const Var nothing(Tensor::zeros({static_cast<int64_t>(lengths.size()), states.size(1)}));
-  return pooled(nothing, states.detach(), states, lengths, dot(), {}, name);
+  return pooled(nothing, states.detach(), states, lengths, dot(), {}, level);
 }
 
 }  // namespace fovea::nn

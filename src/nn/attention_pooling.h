@@ -7,8 +7,13 @@
 
 #include "attention/spec.h"
 #include "nn/module.h"
+#include "nn/projection.h"
 
 namespace fovea::nn {
+
+// What is summed up: the words of a sentence or text, or the sentences of a text. The layer of the site that
+// observers are told.
+enum class PoolingLevel : int64_t { words, sentences };
 
 struct AttentionPoolingOptions {
   int64_t width = 0;  // of the states
@@ -16,26 +21,36 @@ struct AttentionPoolingOptions {
   // cosine(0.1): the query meets the states themselves.
   std::string score = "additive";
   int64_t hidden = 0;  // additive; 0: the width
+  // How scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid. hard is trained by
+  // REINFORCE, see nn/choices.h: before a call the model sets Context::rows_of_example for the sequences.
+  std::string selection = "soft";
 };
 
 // Parameters: query [hidden] and, of the additive score, weight [hidden, width] and bias [hidden]; of the
 // others query [width].
 class AttentionPooling : public Module {
  public:
-  // Throws Error on a score that has no use for a query that never changes.
+  // Throws Error on a score that has no use for a query that never changes, and on argmax, which trains nothing.
   AttentionPooling(const AttentionPoolingOptions& options, Rng& rng);
 
-  // states: [tokens, width], sequence after sequence -> [sequences, width]: for each the sum of its states by
-  // weights that add up to 1. A sequence without tokens gives 0. Weights are shown to observers under `name`,
-  // a row for each sequence.
-  Var operator()(const Var& states, std::span<const int64_t> lengths, std::string_view name) const;
+  // states: [tokens, width], sequence after sequence -> [sequences, width]: for each the weighted sum of its
+  // states. A sequence without tokens gives 0. Weights are shown to observers as pooling of `level`, a row for
+  // each sequence.
+  Var operator()(const Var& states, std::span<const int64_t> lengths, Context& context,
+                 PoolingLevel level = PoolingLevel::words) const;
 
  private:
+  Var pool_by_runs(const Var& states, std::span<const int64_t> lengths, PoolingLevel level) const;
+  Var pool(const Var& states, std::span<const int64_t> lengths, Context& context, PoolingLevel level) const;
+
   Score score_;
+  Selection selection_;
   Var query_, weight_, bias_;
+  Projection keys_;  // of weight_
 };
 
 // The mean of each sequence's states, shown as the equal weights it is.
-Var mean_pooling(const Var& states, std::span<const int64_t> lengths, std::string_view name);
+Var mean_pooling(const Var& states, std::span<const int64_t> lengths,
+                 PoolingLevel level = PoolingLevel::words);
 
 }  // namespace fovea::nn

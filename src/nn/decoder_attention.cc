@@ -33,7 +33,13 @@ Locality locality_named(const std::string& name) {
 }
 
 DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& rng)
-    : options_(options), score_(decoder_score(options.score)) {
+    : options_(options),
+      score_(decoder_score(options.score)),
+      selection_(parse_selection(options.selection)) {
+  require(
+      selection_.kind != SelectionKind::argmax,
+      "attention: selection argmax: no gradient reaches queries and keys through it; choose hard or gumbel(1), "
+      "which take the largest score at use");
   const int64_t dq = options.query_width, dk = options.key_width;
   const int64_t hidden = options_.hidden = options.hidden > 0 ? options.hidden : dq;
   const float bound = 1 / std::sqrt(static_cast<float>(hidden));
@@ -124,31 +130,52 @@ KeyRuns DecoderAttention::runs(std::span<const int64_t> queries, std::span<const
 }
 
 RunGaussian DecoderAttention::predict(const Var& states, KeyRuns& runs) const {
-  const int64_t queries = runs.queries();
-  const Tensor begins(Shape{queries}), sizes(Shape{queries});
-  for (size_t s = 0; s + 1 < runs.query_begin.size(); ++s) {
+  std::vector<int32_t> sentences, tokens;
+  for (size_t s = 0; s + 1 < runs.query_begin.size(); ++s)
     for (int64_t i = runs.query_begin[s]; i < runs.query_begin[s + 1]; ++i) {
-      begins.data()[i] = static_cast<float>(runs.key_begin[s]);
-      sizes.data()[i] = static_cast<float>(runs.key_begin[s + 1] - runs.key_begin[s]);
+      sentences.push_back(static_cast<int32_t>(s));
+      tokens.push_back(static_cast<int32_t>(i));
     }
+  RunGaussian gaussian = predict_step(states, sentences, tokens, runs);
+  runs.measure();
+  return gaussian;
+}
+
+RunGaussian DecoderAttention::predict_step(const Var& states, std::span<const int32_t> sentences,
+                                           std::span<const int32_t> tokens, KeyRuns& runs) const {
+  const auto rows = static_cast<int64_t>(tokens.size());
+  const Tensor begins(Shape{rows}), sizes(Shape{rows});
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto s = static_cast<size_t>(sentences[static_cast<size_t>(r)]);
+    begins.data()[r] = static_cast<float>(runs.key_begin[s]);
+    sizes.data()[r] = static_cast<float>(runs.key_begin[s + 1] - runs.key_begin[s]);
   }
   const Var hidden = tanh(linear(states, position_W_));
   const Var place =
-      reshape(sigmoid(linear(hidden, reshape(position_vector(), {1, -1}))), {queries}) * Var(sizes);
-  for (size_t i = 0; i < runs.count.size(); ++i) {
-    const auto run = kernels::predicted_run(place.value().data()[i], options_.window, runs.count[i]);
+      reshape(sigmoid(linear(hidden, reshape(position_vector(), {1, -1}))), {rows}) * Var(sizes);
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto i = static_cast<size_t>(tokens[static_cast<size_t>(r)]);
+    const auto run = kernels::predicted_run(place.value().data()[r], options_.window, runs.count[i]);
     runs.first[i] += run.first;
     runs.count[i] = run.count;
   }
-  runs.measure();
   return {place + Var(begins), sigma()};
 }
 
 Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& values, KeyRuns runs,
                                  std::string_view name) const {
+  Context use;
+  return (*this)(states, keys, values, std::move(runs), use, name);
+}
+
+Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& values, KeyRuns runs,
+                                 Context& context, std::string_view name) const {
   const Var weight = query_weight();
   const Var query = weight.defined() ? linear(states, weight, b_) : states;
   const RunGaussian gaussian = options_.locality == Locality::local_p ? predict(states, runs) : RunGaussian{};
+  if (!fused(context))
+    return attend_runs_by(selection_, {query, keys, values, runs.first, runs.count, score(), gaussian},
+                          context, {name, {.kind = AttentionSite::Kind::alignment}});
   const SeenRuns seen =
       attend_runs(query, keys, values, runs, score(), gaussian, attention_observer() != nullptr);
   show(name, runs, seen.weights);
@@ -156,7 +183,7 @@ Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& 
 }
 
 void DecoderAttention::show(std::string_view name, const KeyRuns& runs, const Tensor& weights) const {
-  show_runs(name, score_, runs, weights);
+  show_runs({name, {.kind = AttentionSite::Kind::alignment}}, score_, runs, weights);
 }
 
 }  // namespace fovea::nn

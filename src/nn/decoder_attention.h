@@ -31,6 +31,9 @@ struct DecoderAttentionOptions {
   Locality locality = Locality::global;
   int64_t window = 10;
   int64_t max_positions = 256;  // location: keys after that many are not seen
+  // How scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid. All but soft take the
+  // general path, which is slower: a step and a query at a time.
+  std::string selection = "soft";
 };
 
 // Parameters: W, U, b, v of the score as AttentionParameters has them; key [Dq, Dk] for the scores by dot
@@ -50,14 +53,25 @@ class DecoderAttention : public Module {
   Var query_weight() const;
   Var query_bias() const;
   RunScore score() const;
+  const Selection& selection() const { return selection_; }
+  // Whether the fused kernels (attend_runs, attentive_gru, attentive_lstm) do what is asked for: they know the
+  // softmax alone. Otherwise see nn/attentive_steps.h.
+  bool fused(const Context& context) const {
+    return selection_ == soft() || (selection_.kind == SelectionKind::soft && !context.training);
+  }
   // What each query sees before a place is predicted: for local_p the whole sentence.
   KeyRuns runs(std::span<const int64_t> queries, std::span<const int64_t> keys) const;
   // local_p: the predicted places p = S sigmoid(v^T tanh(W state) / sqrt(hidden)) of states [queries, Dq],
   // counted among all keys. Narrows the runs to the keys within the window.
   RunGaussian predict(const Var& states, KeyRuns& runs) const;
+  // The same of one step: states [rows, Dq] of these sentences, whose runs are those of these tokens.
+  RunGaussian predict_step(const Var& states, std::span<const int32_t> sentences,
+                           std::span<const int32_t> tokens, KeyRuns& runs) const;
 
   // All queries at once. states: [queries, Dq], values: [keys, Dv] -> [queries, Dv]. Shown to observers
-  // under `name`.
+  // under `name`. Without a context: at use.
+  Var operator()(const Var& states, const Var& keys, const Var& values, KeyRuns runs, Context& context,
+                 std::string_view name = {}) const;
   Var operator()(const Var& states, const Var& keys, const Var& values, KeyRuns runs,
                  std::string_view name = {}) const;
   // Shows weights [queries, longest run] to this thread's observer.
@@ -73,6 +87,7 @@ class DecoderAttention : public Module {
  private:
   DecoderAttentionOptions options_;
   Score score_;
+  Selection selection_;
   Var W_, U_, b_, v_, key_, table_, position_W_, position_v_;
 };
 

@@ -21,11 +21,22 @@
 
 namespace fovea::nn {
 
+// Choices that a layer drew in training (hard attention). A draw has no derivative: the loss has to weigh their
+// log-probability by how well each example went; see nn/choices.h.
+struct DrawnChoices {
+  Var log_probability;
+  std::vector<int32_t> example;  // of each element, in row-major order
+};
+
 // What a forward pass needs to know besides its input. Passed down by reference: layers hold parameters, no
 // mode.
 struct Context {
-  bool training = false;  // dropout acts only then
+  bool training = false;  // dropout and random choices act only then
   Rng rng{0};             // its state belongs to a checkpoint
+  // How many rows of the next layer each example of the batch has, one example after the other. Set by models
+  // whose loss is known example by example; where it is empty, layers refuse to draw hard choices.
+  std::vector<int64_t> rows_of_example = {};
+  std::vector<DrawnChoices> choices = {};  // of this pass
   // The seed of the next random op: one draw a layer and call, in the order of the calls.
   uint64_t next_seed() { return rng.bits64(); }
   // A layer's dropout probability in this pass.

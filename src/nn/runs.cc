@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/attention.h"
+#include "autograd/ops.h"
+#include "nn/choices.h"
 
 namespace fovea::nn {
 
@@ -31,11 +32,11 @@ RunScore run_score(const Score& score, int64_t width, const Var& vector) {
   fail("attention: a score without a form for runs of keys, wanted one of the algebra's");
 }
 
-void show_runs(std::string_view name, const Score& score, const KeyRuns& runs, const Tensor& weights) {
+void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const Tensor& weights) {
   AttentionObserver* const observer = attention_observer();
   if (observer == nullptr) return;
   const AttentionSpec spec{.score = score};
-  const AttentionObserver::Call call{name, spec, 1, 1, runs.queries(), runs.keys()};
+  const AttentionObserver::Call call{as.name, spec, 1, 1, runs.queries(), runs.keys(), as.site};
   const AttentionObserver::Wish wish = observer->wish(call);
   if (wish.heads.empty() || wish.rows.empty()) return;
   const Tensor shown = Tensor::zeros({1, 1, static_cast<int64_t>(wish.rows.size()), runs.keys()});
@@ -47,6 +48,61 @@ void show_runs(std::string_view name, const Score& score, const KeyRuns& runs, c
                 shown.data() + static_cast<int64_t>(i) * runs.keys() + runs.first[static_cast<size_t>(row)]);
   }
   observer->see(call, wish, {shown, {}});
+}
+
+namespace {
+
+// The score of queries and keys that are projected already, as the algebra says it.
+AttentionSpec spec_of_runs(const RunScore& score, const Selection& selection, float sigma) {
+  AttentionSpec spec{
+      .score = score.family == kernels::ScoreFamily::additive ? additive() : scaled_dot(1 / score.scale),
+      .selection = selection};
+  spec.terms.gaussian = sigma;
+  return spec;
+}
+
+Var identity(int64_t size) {
+  const Tensor one = Tensor::zeros({size, size});
+  for (int64_t i = 0; i < size; ++i) one.data()[i * (size + 1)] = 1;
+  return Var(one);
+}
+
+Var one_head(const Var& rows) {
+  return reshape(rows, {1, 1, rows.size(0), rows.size(1)});
+}
+
+}  // namespace
+
+Var attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
+                   const ShownAs& as) {
+  const int64_t count = queries.q.size(0), dv = queries.v.size(1);
+  const Var q = queries.score.unit_query ? unit_rows(queries.q) : queries.q;
+  const bool additive = queries.score.family == kernels::ScoreFamily::additive;
+  const bool local = queries.gaussian.centre.defined();
+  const AttentionSpec spec = spec_of_runs(queries.score, selection, local ? queries.gaussian.sigma : 0);
+  AttentionRequest request{.training = context.training, .name = as.name, .site = as.site};
+  if (additive) {
+    request.projected_keys = true;
+    request.parameters.U = identity(q.size(1));
+    request.parameters.v = queries.score.vector;
+  }
+  if (count == 0) return Var(Tensor::zeros({0, dv}));
+  std::vector<Var> seen, drawn;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t first = queries.first[static_cast<size_t>(i)], keys = queries.count[static_cast<size_t>(i)];
+    if (context.training && draws(selection)) request.seed = context.next_seed();
+    if (local) {
+      const Var begin(Tensor::full({1}, static_cast<float>(first)));
+      request.parameters.position = reshape(slice(queries.gaussian.centre, 0, i, 1) - begin, {1, 1, 1});
+    }
+    const AttentionResult result =
+        attend(one_head(slice(q, 0, i, 1)), one_head(slice(queries.k, 0, first, keys)),
+               one_head(slice(queries.v, 0, first, keys)), spec, request);
+    seen.push_back(reshape(result.output, {1, dv}));
+    if (result.log_probability.defined()) drawn.push_back(result.log_probability);
+  }
+  if (!drawn.empty()) keep_choices(context, concat(drawn, 2));
+  return concat(seen, 0);
 }
 
 }  // namespace fovea::nn

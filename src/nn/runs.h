@@ -1,12 +1,14 @@
-// What layers that look along runs of packed keys share: from a score of the algebra to a score of runs, and
-// what was seen to an observer.
+// What layers that look along runs of packed keys share: from a score of the algebra to a score of runs, any
+// selection by the general path, and what was seen to an observer.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "attention/spec.h"
+#include "attention/attention.h"
 #include "autograd/ops_attentive.h"
+#include "nn/module.h"
 
 namespace fovea::nn {
 
@@ -16,7 +18,25 @@ Score score_named(const std::string& name);
 // How queries of this width meet keys; vector: [width], of additive and concat scores.
 RunScore run_score(const Score& score, int64_t width, const Var& vector);
 
+// How a call is told to observers.
+struct ShownAs {
+  std::string_view name;
+  AttentionSite site = {};
+};
 // Shows weights [queries, longest run] to this thread's observer, where there is one that wishes it.
-void show_runs(std::string_view name, const Score& score, const KeyRuns& runs, const Tensor& weights);
+void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const Tensor& weights);
+
+// Queries and the runs of keys that they see: query i sees [first[i], first[i] + count[i]) of all keys.
+struct RunQueries {
+  Var q;                                  // [queries, d]
+  Var k, v;                               // [keys, d], [keys, dv]
+  std::span<const int32_t> first, count;  // [queries]
+  RunScore score = {};
+  RunGaussian gaussian = {};
+};
+// attend_runs() for any selection -> [queries, dv]: slower, a query at a time, so that a result does not depend
+// on the other queries. What hard selection draws is kept in the context (nn/choices.h).
+Var attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
+                   const ShownAs& as = {});
 
 }  // namespace fovea::nn

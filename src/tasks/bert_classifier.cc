@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "data/encoder_tokenizer.h"
 #include "io/file.h"
 #include "models/bert_classifier.h"
 #include "models/bert_folder.h"
 #include "nn/weights.h"
 #include "tasks/encoder.h"
-#include "tasks/encoder_tokenizer.h"
 
 namespace fovea::tasks {
 namespace {
@@ -57,12 +57,12 @@ ClassifierParts load_bert_classifier(const std::filesystem::path& folder) {
 
 ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::vector<std::string> labels,
                                       int64_t max_tokens, Rng& rng) {
-  const SentenceModules modules = read_sentence_modules(folder);
+  const data::SentenceModules modules = data::read_sentence_modules(folder);
   models::LoadedBert loaded =
       models::load_bert(modules.model, rng, models::BertHeads{.labels = static_cast<int64_t>(labels.size())});
   loaded.network->name_labels(std::move(labels));
-  const EncoderTokenizer tokenizer =
-      load_encoder_tokenizer(modules.model, loaded.network->config().model_type);
+  const data::EncoderTokenizer tokenizer =
+      data::load_encoder_tokenizer(modules.model, loaded.network->config().model_type);
   check_vocabulary(*tokenizer.tokenizer, loaded.network->config(), folder);
   ClassifierParts parts = with_network(std::move(loaded.network), max_tokens);
   parts.tokenizer = tokenizer.tokenizer;
@@ -73,7 +73,7 @@ ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::
 ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
                                      std::vector<std::string> labels, int64_t max_tokens) {
   const models::BertConfig config = models::bert_config(settings, (folder / "config.json").string());
-  const EncoderTokenizer tokenizer = load_encoder_tokenizer(folder, config.model_type);
+  const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(folder, config.model_type);
   check_vocabulary(*tokenizer.tokenizer, config, folder);
   // The parts' network is the encoder within a classifier, as the checkpoint names its weights.
   ClassifierParts parts;

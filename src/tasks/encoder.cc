@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "autograd/ops.h"
+#include "data/encoder_tokenizer.h"
 #include "data/text.h"
 #include "infer/length_batches.h"
 #include "io/json.h"
 #include "models/bert_folder.h"
 #include "nn/int8_weights.h"
-#include "tasks/encoder_tokenizer.h"
 
 namespace fovea::tasks {
 namespace {
@@ -64,10 +64,10 @@ EncoderParts load_encoder(const std::filesystem::path& folder, const std::option
   EncoderParts parts;
   parts.compute = compute_named(compute);
   parts.folder = folder.string();
-  parts.modules = read_sentence_modules(folder);
+  parts.modules = data::read_sentence_modules(folder);
   const std::filesystem::path& model = parts.modules.model;
   const models::BertConfig config = models::read_bert_config(model);
-  const EncoderTokenizer tokenizer = load_encoder_tokenizer(model, config.model_type);
+  const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(model, config.model_type);
   parts.tokenizer = tokenizer.tokenizer;
   require(parts.tokenizer->size() <= config.vocab_size, model.string(), ": the tokenizer has ",
           parts.tokenizer->size(), " tokens, but config.json says ", config.vocab_size);
@@ -89,7 +89,7 @@ Embedder::Embedder(const EncoderParts& parts, const EmbedOptions& options)
       batch_tokens_(options.batch_tokens),
       network_(*parts.network),
       prepared_(network_, parts.compute) {
-  if (!options.pooling.empty()) modules_.pooling = pooling_named(options.pooling);
+  if (!options.pooling.empty()) modules_.pooling = data::pooling_named(options.pooling);
   modules_.normalize = yes_or(options.normalize, modules_.normalize);
   const int64_t marks = tokenizer_->marks_around(false), longest = network_.config().longest();
   require(max_tokens_ >= marks && max_tokens_ <= longest, "max_tokens: got ", max_tokens_, ", wanted ", marks,
@@ -106,9 +106,9 @@ void Embedder::pool(const float* states, int64_t tokens, float* row) const {
       sum += states[t * width + i];
       largest = std::max(largest, states[t * width + i]);
     }
-    row[i] = modules_.pooling == Pooling::cls   ? states[i]
-             : modules_.pooling == Pooling::max ? largest
-                                                : static_cast<float>(sum / static_cast<double>(tokens));
+    row[i] = modules_.pooling == data::Pooling::cls   ? states[i]
+             : modules_.pooling == data::Pooling::max ? largest
+                                                      : static_cast<float>(sum / static_cast<double>(tokens));
   }
   if (!modules_.normalize) return;
   double squares = 0;

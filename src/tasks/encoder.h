@@ -12,8 +12,8 @@
 
 #include "base/fields.h"
 #include "data/marked_tokenizer.h"
+#include "data/sentence_modules.h"
 #include "models/bert.h"
-#include "tasks/sentence_modules.h"
 
 namespace fovea::tasks {
 
@@ -22,7 +22,7 @@ struct EncoderParts {
   std::string folder;  // for messages
   std::unique_ptr<models::Bert> network;
   std::shared_ptr<const data::MarkedTokenizer> tokenizer;
-  SentenceModules modules;             // max_tokens is set: the most that the model can read, or fewer
+  data::SentenceModules modules;       // max_tokens is set: the most that the model can read, or fewer
   std::vector<std::string> fresh;      // parameters that the folder lacks
   Compute compute = Compute::float32;  // int8: the network's matrices are rounded to what int8 can say
 };
@@ -73,7 +73,7 @@ class Embedder {
   void pool(const float* states, int64_t tokens, float* row) const;
 
   std::shared_ptr<const data::MarkedTokenizer> tokenizer_;
-  SentenceModules modules_;
+  data::SentenceModules modules_;
   int64_t max_tokens_, batch_tokens_;
   const models::Bert& network_;
   nn::Prepared prepared_;

@@ -90,11 +90,12 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, const std::fil
   ImageExplanation result;
   result.labels = parts.labels;
   result.form = parts.form;
-  result.pixels = read_picture_as(picture, parts.form);
+  result.pixels = data::read_picture_as(picture, parts.form);
   GateRecorder recorder;
   {
     const ObserveAttention observe(recorder);
-    const Pictures one{.form = parts.form, .pixels = result.pixels, .labels = {0}, .classes = parts.labels};
+    const data::Pictures one{
+        .form = parts.form, .pixels = result.pixels, .labels = {0}, .classes = parts.labels};
     result.prediction = classify_pictures(parts, one)[0];
   }
   result.gates = std::move(recorder.gates);

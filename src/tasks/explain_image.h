@@ -25,7 +25,7 @@ struct ShownGate {
 struct ImageExplanation {
   Prediction prediction;
   std::vector<std::string> labels;
-  PictureForm form;
+  data::PictureForm form;
   std::vector<uint8_t> pixels;  // as the network saw it: [height, width, channels]
   std::vector<ShownGate> gates;
 };

@@ -71,10 +71,10 @@ void save_image_classifier(const std::filesystem::path& folder, const ImageClass
   save_image_classifier_config(folder, parts);
 }
 
-std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, const Pictures& pictures,
+std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, const data::Pictures& pictures,
                                           int64_t batch) {
   std::vector<Prediction> told;
-  const PictureForm& form = parts.form;
+  const data::PictureForm& form = parts.form;
   const NoGrad no_grad;
   const nn::Prepared prepared(*parts.network);
   const nn::Context context;
@@ -82,7 +82,7 @@ std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, con
     const int64_t count = std::min(batch, pictures.count() - first);
     Tensor x({count, form.height, form.width, form.channels});
     for (int64_t i = 0; i < count; ++i) {
-      const Tensor one = normalised(pictures.picture(first + i), form, parts.moments);
+      const Tensor one = data::normalised(pictures.picture(first + i), form, parts.moments);
       std::copy_n(one.data(), one.count(), x.data() + i * one.count());
     }
     const Tensor logits = parts.network->logits(Var(x), context).value().contiguous();
@@ -95,9 +95,9 @@ std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, con
 
 std::vector<Prediction> classify_picture_files(const ImageClassifierParts& parts,
                                                std::span<const std::string> files) {
-  Pictures pictures{.form = parts.form, .pixels = {}, .labels = {}, .classes = parts.labels};
+  data::Pictures pictures{.form = parts.form, .pixels = {}, .labels = {}, .classes = parts.labels};
   for (const std::string& file : files) {
-    const std::vector<uint8_t> one = read_picture_as(file, parts.form);
+    const std::vector<uint8_t> one = data::read_picture_as(file, parts.form);
     pictures.pixels.insert(pictures.pixels.end(), one.begin(), one.end());
     pictures.labels.push_back(0);
   }

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "data/labelled_pictures.h"
 #include "io/json.h"
 #include "models/image_classifier.h"
-#include "tasks/pictures.h"
 #include "tasks/prediction.h"
 
 namespace fovea::tasks {
@@ -18,8 +18,8 @@ struct ImageClassifierParts {
   std::string model;  // its name in the registry
   Json config;
   std::vector<std::string> labels;
-  PictureForm form;
-  PixelMoments moments;  // of the training pictures
+  data::PictureForm form;
+  data::PixelMoments moments;  // of the training pictures
   std::unique_ptr<models::ImageClassifier> network;
   nn::Prepared prepared = {};  // of a folder opened for use
 };
@@ -34,7 +34,7 @@ void save_image_classifier(const std::filesystem::path& folder, const ImageClass
 void save_image_classifier_config(const std::filesystem::path& folder, const ImageClassifierParts& parts);
 
 // A prediction for each picture, in order.
-std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, const Pictures& pictures,
+std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, const data::Pictures& pictures,
                                           int64_t batch = 128);
 // Of picture files.
 std::vector<Prediction> classify_picture_files(const ImageClassifierParts& parts,

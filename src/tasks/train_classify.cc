@@ -165,9 +165,9 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
     const data::TextBatch batch = stream.next();
     std::vector<int32_t> labels;
     for (const int64_t place : batch.places) labels.push_back(examples.labels[static_cast<size_t>(place)]);
-    const Var logits = parts.network->logits({batch.tokens, batch.lengths}, context);
-    return train::BatchLoss{cross_entropy(logits, labels, {.smoothing = training.smoothing}),
-                            static_cast<double>(batch.tokens.size())};
+    return train::BatchLoss{
+        parts.network->loss({batch.tokens, batch.lengths}, labels, training.smoothing, context),
+        static_cast<double>(batch.tokens.size())};
   };
   job.position = [&] { return Json(stream.order().position().text()); };
   job.seek = [&](const Json& position) {

@@ -16,14 +16,14 @@ struct PictureBatch {
   std::vector<int32_t> labels;
 };
 
-PictureBatch draw_batch(const Pictures& pictures, const PixelMoments& moments, const ImageTraining& training,
-                        train::ShuffledOrder& order, Rng& rng) {
-  const PictureForm& form = pictures.form;
+PictureBatch draw_batch(const data::Pictures& pictures, const data::PixelMoments& moments,
+                        const ImageTraining& training, train::ShuffledOrder& order, Rng& rng) {
+  const data::PictureForm& form = pictures.form;
   const data::RandomCrop crop{form.height, form.width, training.shift, training.flip};
   PictureBatch batch{Tensor({training.batch, form.height, form.width, form.channels}), {}};
   for (int64_t i = 0; i < training.batch; ++i) {
     const int64_t place = order.next();
-    const Tensor whole = normalised(pictures.picture(place), form, moments);
+    const Tensor whole = data::normalised(pictures.picture(place), form, moments);
     const Tensor one =
         training.shift > 0 || training.flip ? data::random_crop(whole, crop, rng).contiguous() : whole;
     std::copy_n(one.data(), one.count(), batch.x.data() + i * one.count());
@@ -33,7 +33,7 @@ PictureBatch draw_batch(const Pictures& pictures, const PixelMoments& moments, c
 }
 
 // Tells collections apart: a run is not continued on other pictures.
-uint64_t fingerprint(const Pictures& pictures) {
+uint64_t fingerprint(const data::Pictures& pictures) {
   uint64_t hash = 0xcbf29ce484222325ull;
   const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3ull; };
   for (const uint8_t value : pictures.pixels) add(value);
@@ -73,14 +73,14 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& traini
   require(training.batch >= 2, "batch: got ", training.batch, ", wanted at least 2");
   require(training.shift >= 0 && training.shift <= 64, "shift: got ", training.shift, ", wanted 0 to 64");
   observer.on_note("reading " + files.train[0]);
-  const Pictures pictures = read_pictures(files.train, training.size);
+  const data::Pictures pictures = data::read_pictures(files.train, training.size);
   ImageClassifierParts parts;
   parts.model = training.model;
   parts.labels = pictures.classes;
   parts.form = pictures.form;
-  const Pictures valid =
-      files.valid.empty() ? Pictures{} : read_pictures_as(files.valid, parts.form, parts.labels);
-  parts.moments = pixel_moments(pictures);
+  const data::Pictures valid =
+      files.valid.empty() ? data::Pictures{} : data::read_pictures_as(files.valid, parts.form, parts.labels);
+  parts.moments = data::pixel_moments(pictures);
   parts.config = models::model_config<models::ImageClassifiers>(
       training.model, model_settings,
       Json{{"classes", static_cast<int64_t>(parts.labels.size())}, {"channels", parts.form.channels}});

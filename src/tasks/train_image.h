@@ -46,7 +46,7 @@ struct ImageTraining {
 void apply_preset(const std::string& name, ImageTraining& training, Json& model_settings);
 
 struct ImageFiles {
-  std::vector<std::string> train, valid;  // as read_pictures() has them; valid empty: no validation
+  std::vector<std::string> train, valid;  // as data::read_pictures() has them; valid empty: no validation
   std::filesystem::path out;
 };
 

@@ -33,8 +33,8 @@ Var keys_of(const std::vector<float>& scores, bool trained = false) {
 
 std::vector<int64_t> counts_of_hard(const std::vector<float>& scores, int64_t rows, uint64_t seed) {
   const Var v(Tensor::zeros({1, 1, static_cast<int64_t>(scores.size()), 1}));
-  const auto result =
-      attend(many_queries(rows), keys_of(scores), v, {.score = dot(), .selection = hard()}, {.seed = seed});
+  const auto result = attend(many_queries(rows), keys_of(scores), v, {.score = dot(), .selection = hard()},
+                             {.training = true, .seed = seed});
   std::vector<int64_t> counts(scores.size());
   for (const int32_t key : result.chosen) ++counts[static_cast<size_t>(key)];
   return counts;
@@ -66,10 +66,10 @@ TEST(Draws, APlantedBiasOfHardIsCaught) {
 
 TEST(Draws, AreTheSameForAnySplitOfTheRows) {
   const Var v(Tensor::zeros({1, 1, 5, 1}));
-  const auto all =
-      attend(many_queries(100), keys_of(kScores), v, {.score = dot(), .selection = hard()}, {.seed = 9});
-  const auto few =
-      attend(many_queries(7), keys_of(kScores), v, {.score = dot(), .selection = hard()}, {.seed = 9});
+  const auto all = attend(many_queries(100), keys_of(kScores), v, {.score = dot(), .selection = hard()},
+                          {.training = true, .seed = 9});
+  const auto few = attend(many_queries(7), keys_of(kScores), v, {.score = dot(), .selection = hard()},
+                          {.training = true, .seed = 9});
   for (size_t i = 0; i < 7; ++i) EXPECT_EQ(all.chosen[i], few.chosen[i]);
 }
 
@@ -142,8 +142,8 @@ std::vector<float> exact_gradient() {
 std::vector<float> reinforce_gradient(float (*baseline)(float reward)) {
   const Var keys = keys_of(kScores, true);
   const Var v(Tensor::zeros({1, 1, 5, 1}));
-  const auto result =
-      attend(many_queries(kDraws), keys, v, {.score = dot(), .selection = hard()}, {.seed = 21});
+  const auto result = attend(many_queries(kDraws), keys, v, {.score = dot(), .selection = hard()},
+                             {.training = true, .seed = 21});
   const Tensor reward(result.log_probability.shape()), base(result.log_probability.shape());
   for (int64_t i = 0; i < kDraws; ++i) {
     reward.data()[i] = kReward[static_cast<size_t>(result.chosen[static_cast<size_t>(i)])];
@@ -182,12 +182,37 @@ TEST(Reinforce, EntropyAndLogProbabilityAreThoseOfTheSoftmax) {
   double entropy = 0;
   for (const double each : p) entropy -= each * std::log(each);
   const Var v(Tensor::zeros({1, 1, 5, 1}));
-  const auto result = attend(many_queries(10), keys_of(kScores), v, {.score = dot(), .selection = hard()});
+  const auto result = attend(many_queries(10), keys_of(kScores), v, {.score = dot(), .selection = hard()},
+                             {.training = true});
   for (int64_t i = 0; i < 10; ++i) {
     EXPECT_NEAR(result.entropy.value().data()[i], entropy, 1e-5);
     EXPECT_NEAR(result.log_probability.value().data()[i],
                 std::log(p[static_cast<size_t>(result.chosen[static_cast<size_t>(i)])]), 1e-5);
   }
+}
+
+// At use there is no draw: not by another seed, not in another place of the batch, not beside other queries.
+TEST(Draws, AtUseHardAndGumbelTakeTheLargestScoreWhateverTheSeed) {
+  const Var keys = keys_of(kScores), v(Tensor::from({1, 2, 3, 4, 5}, {1, 1, 5, 1}));
+  const auto best = static_cast<int32_t>(std::max_element(kScores.begin(), kScores.end()) - kScores.begin());
+  for (const Selection& selection : {hard(), gumbel({.tau = 0.7f}), gumbel({.straight_through = true})})
+    for (const uint64_t seed : {0, 1, 99}) {
+      const auto result =
+          attend(many_queries(50), keys, v, {.score = dot(), .selection = selection}, {.seed = seed});
+      for (const float out : result.output.value().to_vector()) ASSERT_EQ(out, static_cast<float>(best + 1));
+      for (const int32_t chosen : result.chosen) ASSERT_EQ(chosen, best);
+      EXPECT_FALSE(result.log_probability.defined());
+    }
+}
+
+TEST(Draws, ASelectionsOwnDropoutActsInTrainingOnly) {
+  const Var keys = keys_of(kScores), v(Tensor::from({1, 2, 3, 4, 5}, {1, 1, 5, 1}));
+  const AttentionSpec plain{.score = dot()}, dropping{.score = dot(), .selection = soft({.dropout = 0.3f})};
+  const auto wanted = attend(many_queries(50), keys, v, plain).output.value().to_vector();
+  EXPECT_EQ(attend(many_queries(50), keys, v, dropping, {.seed = 3}).output.value().to_vector(), wanted);
+  EXPECT_NE(
+      attend(many_queries(50), keys, v, dropping, {.training = true, .seed = 3}).output.value().to_vector(),
+      wanted);
 }
 
 struct GumbelEstimate {
@@ -198,8 +223,9 @@ struct GumbelEstimate {
 GumbelEstimate gumbel_estimate(float tau) {
   const Var keys = keys_of(kScores, true);
   const Var v(Tensor::from(kReward, {1, 1, 5, 1}));
-  const auto result = attend(many_queries(kDraws), keys, v,
-                             {.score = dot(), .selection = gumbel({.tau = tau})}, {.seed = 33});
+  const auto result =
+      attend(many_queries(kDraws), keys, v, {.score = dot(), .selection = gumbel({.tau = tau})},
+             {.training = true, .seed = 33});
   double sum = 0;
   for (const float x : result.output.value().to_vector()) sum += x;
   result.output.backward(Tensor::full(result.output.shape(), 1.0f / kDraws));

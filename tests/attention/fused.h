@@ -97,10 +97,10 @@ inline FusedRun run_fused(const AttentionSpec& spec, const reference::Inputs& in
   if (spec.terms.relative.buckets > 0) p.relative = leaf(in.table, {spec.terms.relative.buckets, in.heads});
   if (spec.terms.gaussian > 0) p.position = Var(to_tensor(in.centre, {in.batch, in.heads, in.queries}), true);
   if (spec.terms.sink) p.sink = leaf(in.sink, {in.heads});
+  request.training = true;
   request.seed = in.seed;
   request.lse = true;
-  for (int32_t h = 0; h < in.heads; ++h) request.weight_heads.push_back(h);
-  for (int32_t i = 0; i < in.queries; ++i) request.weight_rows.push_back(i);
+  request.weights = true;
 
   FusedRun run;
   run.result = attend(q, k, v, spec, request);

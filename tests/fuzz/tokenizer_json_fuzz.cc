@@ -3,11 +3,11 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "tasks/encoder_tokenizer.h"
+#include "data/encoder_tokenizer.h"
 
 namespace {
 
-void cut_texts(fovea::tasks::WordPieceParts parts) {
+void cut_texts(fovea::data::WordPieceParts parts) {
   const auto tokenizer = fovea::data::make_wordpiece(std::move(parts.tokens), parts.options, "input");
   for (const char* text : {"a green house [MASK]", "我喜欢食物 café", "\xFF\xC3 broken", ""})
     for (const int32_t id : tokenizer->encode(text))
@@ -19,18 +19,18 @@ void cut_texts(fovea::tasks::WordPieceParts parts) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   try {
-    cut_texts(fovea::tasks::parse_wordpiece_json(text, "input"));
+    cut_texts(fovea::data::parse_wordpiece_json(text, "input"));
   } catch (const fovea::Error&) {
   }
   try {
-    fovea::tasks::ByteBpeParts parts = fovea::tasks::parse_byte_bpe_json(text, "input");
+    fovea::data::ByteBpeParts parts = fovea::data::parse_byte_bpe_json(text, "input");
     fovea::data::make_byte_bpe(parts.tokens, parts.merges, parts.options, "input")
         ->encode("a green house <mask>");
   } catch (const fovea::Error&) {
   }
   try {
-    fovea::tasks::WordPieceParts parts{{"[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "我"}, {}};
-    fovea::tasks::apply_tokenizer_config(fovea::parse_large_json(text, "input"), parts, "input");
+    fovea::data::WordPieceParts parts{{"[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "我"}, {}};
+    fovea::data::apply_tokenizer_config(fovea::parse_large_json(text, "input"), parts, "input");
     cut_texts(std::move(parts));
   } catch (const fovea::Error&) {
   }

@@ -122,7 +122,7 @@ std::map<std::string, int> read_rooms(const fs::path& cmake_lists) {
   std::stringstream text;
   text << file.rdbuf();
   const std::string all = text.str();
-  std::map<std::string, int> rooms{{"cli", kTopFloor}, {"python", kTopFloor}};
+  std::map<std::string, int> rooms{{"bench", kTopFloor - 1}, {"cli", kTopFloor}, {"python", kTopFloor}};
   static const std::regex call("(?:^|\n)fovea_room\\((\\w+) (\\d+)");
   for (std::sregex_iterator match(all.begin(), all.end(), call), end; match != end; ++match)
     rooms[(*match)[1]] = std::stoi((*match)[2]);

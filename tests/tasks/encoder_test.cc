@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "data/encoder_tokenizer.h"
 #include "io/temporary_directory.h"
-#include "tasks/encoder_tokenizer.h"
 #include "tasks/untrained_encoder.h"
 
 namespace fovea::tasks {
@@ -304,7 +304,7 @@ Json tokenizer_json() {
 
 TEST_F(EncoderTest, TokenizerJsonStandsInForVocabTxt) {
   const auto ids = [&](const std::string& text) {
-    return load_encoder_tokenizer(model(), "bert").tokenizer->encode(text);
+    return data::load_encoder_tokenizer(model(), "bert").tokenizer->encode(text);
   };
   const std::string text = "Sixteen [MASK] 我喜 Café One [X] unheard";
   const Ids lower = ids(text);
@@ -319,7 +319,7 @@ TEST_F(EncoderTest, TokenizerJsonStandsInForVocabTxt) {
                                  {"mask_token", {{"content", "[MASK]"}, {"lstrip", false}}},
                                  {"additional_special_tokens", {"[X]"}}});
   EXPECT_EQ(ids("One café [X]"), (Ids{28, 29, 31}));
-  EXPECT_EQ(load_encoder_tokenizer(model(), "bert").max_tokens, 0);
+  EXPECT_EQ(data::load_encoder_tokenizer(model(), "bert").max_tokens, 0);
   Json cased = tokenizer_json();
   cased["normalizer"]["lowercase"] = false;
   cased["normalizer"]["strip_accents"] = true;
@@ -335,7 +335,9 @@ TEST_F(EncoderTest, TokenizerJsonStandsInForVocabTxt) {
 }
 
 TEST_F(EncoderTest, RefusesBrokenTokenizers) {
-  const auto loading_tokenizer = [&] { return complaint([&] { load_encoder_tokenizer(model(), "bert"); }); };
+  const auto loading_tokenizer = [&] {
+    return complaint([&] { data::load_encoder_tokenizer(model(), "bert"); });
+  };
   EXPECT_EQ(loading_tokenizer(), "no error");
   const auto with_config = [&](const Json& json) {
     save("tokenizer_config.json", json);
@@ -362,7 +364,7 @@ TEST_F(EncoderTest, RefusesBrokenTokenizers) {
               HasSubstr("asks for normalized, which is not supported"));
   EXPECT_THAT(with_config({{"model_max_length", -1}}), HasSubstr("model_max_length is -1"));
   EXPECT_THAT(with_config(Json::array()), HasSubstr("wanted an object of named options"));
-  EXPECT_EQ(complaint([&] { load_encoder_tokenizer(model(), "roberta"); }),
+  EXPECT_EQ(complaint([&] { data::load_encoder_tokenizer(model(), "roberta"); }),
             "M has no tokenizer, wanted vocab.json with merges.txt, or tokenizer.json");
 
   write_atomically(model() / "vocab.txt", "[CLS]\n[SEP]\n[UNK]\n\xFF\n");
@@ -438,7 +440,7 @@ TEST_F(EncoderTest, RobertaFoldersHaveByteLevelTokenizers) {
             {"model", {{"type", "BPE"}, {"vocab", golden["vocab"]}, {"merges", golden["merges"]}}}};
   const auto again = [&] {
     save("tokenizer.json", json);
-    return load_encoder_tokenizer(model(), "roberta").tokenizer->encode(text);
+    return data::load_encoder_tokenizer(model(), "roberta").tokenizer->encode(text);
   };
   EXPECT_EQ(again(), ids);
   for (Json& merge : json["model"]["merges"])
@@ -449,7 +451,7 @@ TEST_F(EncoderTest, RobertaFoldersHaveByteLevelTokenizers) {
   save("tokenizer_config.json",
        {{"mask_token", {{"content", "<mask>"}, {"lstrip", true}}}, {"add_prefix_space", true}});
   EXPECT_NE(again(), ids);
-  EXPECT_EQ(load_encoder_tokenizer(model(), "roberta").tokenizer->encode("  is <mask>"),
+  EXPECT_EQ(data::load_encoder_tokenizer(model(), "roberta").tokenizer->encode("  is <mask>"),
             parts.tokenizer->encode("  is <mask>"))
       << "a text that begins with a space has it already";
 
@@ -457,7 +459,7 @@ TEST_F(EncoderTest, RobertaFoldersHaveByteLevelTokenizers) {
     Json wrong = json;
     change(wrong);
     save("tokenizer.json", wrong);
-    return complaint([&] { load_encoder_tokenizer(model(), "roberta"); });
+    return complaint([&] { data::load_encoder_tokenizer(model(), "roberta"); });
   };
   EXPECT_EQ(with([](Json&) {}), "no error");
   EXPECT_EQ(with([](Json& j) { j["model"]["type"] = "Unigram"; }),

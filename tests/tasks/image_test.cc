@@ -107,11 +107,11 @@ TEST_F(ImageTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
 }
 
 TEST_F(ImageTest, RefusesWhatItCannotUseNamingIt) {
-  EXPECT_THAT(complaint([&] { read_pictures({"a", "b", "c"}, 0); }), HasSubstr("got 3 paths"));
-  EXPECT_THAT(complaint([&] { read_pictures({picture("nowhere")}, 0); }), HasSubstr("nowhere"));
-  EXPECT_THAT(complaint([&] { read_pictures({picture("train")}, 3); }), HasSubstr("size: got 3"));
+  EXPECT_THAT(complaint([&] { data::read_pictures({"a", "b", "c"}, 0); }), HasSubstr("got 3 paths"));
+  EXPECT_THAT(complaint([&] { data::read_pictures({picture("nowhere")}, 0); }), HasSubstr("nowhere"));
+  EXPECT_THAT(complaint([&] { data::read_pictures({picture("train")}, 3); }), HasSubstr("size: got 3"));
   EXPECT_THAT(complaint([&] {
-                read_pictures_as({picture("train")}, {16, 16, 3}, {"bright", "dar"});
+                data::read_pictures_as({picture("train")}, {16, 16, 3}, {"bright", "dar"});
               }),
               HasSubstr("the class 'dark' is not among the model's, did you mean 'dar'?"));
   write_atomically(folder_ / "train/dark/0.png", "no picture");

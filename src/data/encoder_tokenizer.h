@@ -12,10 +12,10 @@
 #include "data/wordpiece.h"
 #include "io/json.h"
 
-namespace fovea::tasks {
+namespace fovea::data {
 
 struct EncoderTokenizer {
-  std::shared_ptr<const data::MarkedTokenizer> tokenizer;
+  std::shared_ptr<const MarkedTokenizer> tokenizer;
   int64_t max_tokens = 0;  // of a text with its marks, as tokenizer_config.json says; 0: it does not
 };
 
@@ -27,15 +27,15 @@ EncoderTokenizer load_encoder_tokenizer(const std::filesystem::path& folder, con
 // begins messages.
 struct WordPieceParts {
   std::vector<std::string> tokens;
-  data::WordPieceOptions options;
+  WordPieceOptions options;
 };
 WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name);
 
 // The same of byte-level BPE.
 struct ByteBpeParts {
   std::vector<std::string> tokens;
-  std::vector<data::Merge> merges;
-  data::ByteBpeOptions options;
+  std::vector<Merge> merges;
+  ByteBpeOptions options;
 };
 ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name);
 
@@ -43,4 +43,4 @@ ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name)
 void apply_tokenizer_config(const nlohmann::json& json, WordPieceParts& parts, const std::string& name);
 void apply_tokenizer_config(const nlohmann::json& json, ByteBpeParts& parts, const std::string& name);
 
-}  // namespace fovea::tasks
+}  // namespace fovea::data

@@ -1,4 +1,4 @@
-#include "tasks/pictures.h"
+#include "data/labelled_pictures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "data/idx.h"
 #include "data/images.h"
 
-namespace fovea::tasks {
+namespace fovea::data {
 namespace {
 
 constexpr int64_t kDefaultSize = 64, kMostSize = 1024;
@@ -24,7 +24,7 @@ float grey(const float* rgb) {
 }
 
 Pictures from_idx(const std::string& images, const std::string& labels) {
-  data::LabelledImages read = data::read_labelled_idx(images, labels);
+  LabelledImages read = read_labelled_idx(images, labels);
   Pictures pictures;
   pictures.form = {read.height, read.width, 1};
   pictures.pixels = std::move(read.pixels);
@@ -37,7 +37,7 @@ Pictures from_idx(const std::string& images, const std::string& labels) {
 }
 
 Pictures from_folder(const std::string& path, const PictureForm& form) {
-  const data::ImageFolder folder = data::list_image_folder(path);
+  const ImageFolder folder = list_image_folder(path);
   Pictures pictures;
   pictures.form = form;
   pictures.classes = folder.classes;
@@ -92,16 +92,16 @@ Pictures read_pictures_as(const std::vector<std::string>& paths, const PictureFo
 }
 
 std::vector<uint8_t> read_picture_as(const std::filesystem::path& path, const PictureForm& form) {
-  const Tensor whole = data::to_floats(data::read_image(path), 1, 0);
+  const Tensor whole = to_floats(read_image(path), 1, 0);
   // Scaled so that it just covers the form, then its middle.
   const double scale = std::max(static_cast<double>(form.height) / static_cast<double>(whole.size(0)),
                                 static_cast<double>(form.width) / static_cast<double>(whole.size(1)));
   const auto side = [&](int axis, int64_t least) {
     return std::max<int64_t>(least, std::llround(scale * static_cast<double>(whole.size(axis))));
   };
-  const Tensor cut = data::centre_crop(data::resize(whole, side(0, form.height), side(1, form.width)),
-                                       form.height, form.width)
-                         .contiguous();
+  const Tensor cut =
+      centre_crop(resize(whole, side(0, form.height), side(1, form.width)), form.height, form.width)
+          .contiguous();
   std::vector<uint8_t> bytes;
   bytes.reserve(bytes_of(form));
   const auto add = [&](float value) {
@@ -146,4 +146,4 @@ Tensor normalised(std::span<const uint8_t> pixels, const PictureForm& form, cons
   return image;
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::data

@@ -1,4 +1,4 @@
-#include "cli/op_cases.h"
+#include "bench/op_cases.h"
 
 #include <memory>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include "nn/recurrent.h"
 #include "train/optimizer.h"
 
-namespace fovea::cli {
+namespace fovea::bench {
 namespace {
 
 constexpr int64_t kTokens = 4096, kWidth = 512;
@@ -181,4 +181,4 @@ const std::vector<OpCase>& op_cases() {
   return cases;
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::bench

@@ -1,4 +1,4 @@
-// Timing of one piece of work, as every `fovea bench` verb does it.
+// Timing of one piece of work, as every benchmark does it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "io/json.h"
 
-namespace fovea::cli {
+namespace fovea::bench {
 
 struct Measured {
   double seconds = 0;      // the best run
@@ -32,10 +32,16 @@ Measured measure(FunctionRef<void()> step, double budget = 0.5);
 // counts.
 Measured measure_beside_peak(FunctionRef<void()> step, double budget);
 
-// What every verb says of its work, `flops` of it a run: seconds, runs, flops, gflops, peak_gflops, fraction,
-// peak_bytes.
+// A number with `digits` after the point.
+std::string decimals(double value, int digits);
+// Filled up with spaces behind, or before, to a width.
+std::string padded(std::string text, size_t width);
+std::string padded_left(const std::string& text, size_t width);
+
+// What every benchmark says of its work, `flops` of it a run: seconds, runs, flops, gflops, peak_gflops,
+// fraction, peak_bytes.
 Json work_json(const Measured& measured, double flops);
 // ", 51.3 GFLOP/s, 0.50 of the FMA peak 103.0; 12 MiB"; without the rate where flops is 0.
 std::string work_text(const Measured& measured, double flops);
 
-}  // namespace fovea::cli
+}  // namespace fovea::bench

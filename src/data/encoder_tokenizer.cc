@@ -1,4 +1,4 @@
-#include "tasks/encoder_tokenizer.h"
+#include "data/encoder_tokenizer.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 
 #include "io/file.h"
 
-namespace fovea::tasks {
+namespace fovea::data {
 namespace fs = std::filesystem;
 namespace {
 
@@ -190,7 +190,7 @@ std::vector<std::string> tokens_by_id(const LargeJson& vocabulary, const std::st
 }
 
 // "a b", or ["a", "b"] in newer files.
-data::Merge merge_of(const LargeJson& json, const std::string& where) {
+Merge merge_of(const LargeJson& json, const std::string& where) {
   if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string())
     return {json[0].get<std::string>(), json[1].get<std::string>()};
   require(json.is_string(), where, ": merges is no list of pairs");
@@ -213,7 +213,7 @@ WordPieceParts read_wordpiece(const fs::path& folder, std::string& name) {
   const fs::path lines = folder / "vocab.txt", json = folder / "tokenizer.json";
   if (fs::exists(lines)) {
     name = lines.string();
-    return {data::parse_wordpiece_tokens(read_text(lines, kLargestFile), name), {}};
+    return {parse_wordpiece_tokens(read_text(lines, kLargestFile), name), {}};
   }
   require(fs::exists(json), folder.string(), " has no tokenizer, wanted vocab.txt or tokenizer.json");
   name = json.string();
@@ -226,7 +226,7 @@ ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
   if (fs::exists(vocabulary) && fs::exists(merges)) {
     name = vocabulary.string();
     return {tokens_by_id(parse_large_json(read_text(vocabulary, kLargestFile), name), name),
-            data::parse_merges(read_text(merges, kLargestFile), merges.string()),
+            parse_merges(read_text(merges, kLargestFile), merges.string()),
             {}};
   }
   require(fs::exists(json), folder.string(),
@@ -255,7 +255,7 @@ WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& na
   typed_member(json, "pre_tokenizer", "BertPreTokenizer", name);
   require(model.contains("vocab"), name, ": the model has no vocab");
   WordPieceParts parts{tokens_by_id(model["vocab"], name), {}};
-  data::WordPieceOptions& options = parts.options;
+  WordPieceOptions& options = parts.options;
   if (model.contains("unk_token")) options.unknown = token_text(model["unk_token"], name + ": unk_token");
   if (model.contains("continuing_subword_prefix"))
     options.prefix = token_text(model["continuing_subword_prefix"], name + ": continuing_subword_prefix");
@@ -316,13 +316,13 @@ EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::strin
   if (model_type == "roberta") {
     ByteBpeParts parts = read_byte_bpe(folder, name);
     loaded.max_tokens = read_tokenizer_config(folder, parts);
-    loaded.tokenizer = data::make_byte_bpe(std::move(parts.tokens), parts.merges, parts.options, name);
+    loaded.tokenizer = make_byte_bpe(std::move(parts.tokens), parts.merges, parts.options, name);
     return loaded;
   }
   WordPieceParts parts = read_wordpiece(folder, name);
   loaded.max_tokens = read_tokenizer_config(folder, parts);
-  loaded.tokenizer = data::make_wordpiece(std::move(parts.tokens), parts.options, name);
+  loaded.tokenizer = make_wordpiece(std::move(parts.tokens), parts.options, name);
   return loaded;
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::data

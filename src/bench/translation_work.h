@@ -10,7 +10,7 @@
 #include "data/batches.h"
 #include "models/translation.h"
 
-namespace fovea::cli {
+namespace fovea::bench {
 
 struct TranslationWork {
   std::string model;   // as in the registry
@@ -38,4 +38,4 @@ struct TranslationWork {
 // Throws Error on a preset or model that is not known.
 TranslationWork translation_work(const std::string& model, const std::string& preset);
 
-}  // namespace fovea::cli
+}  // namespace fovea::bench

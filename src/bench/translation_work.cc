@@ -1,11 +1,11 @@
-#include "cli/translation_work.h"
+#include "bench/translation_work.h"
 
 #include "base/rng.h"
 #include "models/registry.h"
 #include "models/transformer.h"
 #include "tasks/train_translate.h"
 
-namespace fovea::cli {
+namespace fovea::bench {
 namespace {
 
 std::vector<int32_t> draw_tokens(int64_t count, int64_t vocabulary, Rng& rng) {
@@ -156,4 +156,4 @@ double TranslationWork::translation_flops(const models::TranslationModel& networ
   return total;
 }
 
-}  // namespace fovea::cli
+}  // namespace fovea::bench

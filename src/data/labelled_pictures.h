@@ -9,7 +9,7 @@
 
 #include "tensor/tensor.h"
 
-namespace fovea::tasks {
+namespace fovea::data {
 
 // How a picture is made fit for a network.
 struct PictureForm {
@@ -46,4 +46,4 @@ PixelMoments pixel_moments(const Pictures& pictures);
 // (value / 255 - mean) / deviation -> [height, width, channels].
 Tensor normalised(std::span<const uint8_t> pixels, const PictureForm& form, const PixelMoments& moments);
 
-}  // namespace fovea::tasks
+}  // namespace fovea::data

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-namespace fovea::tasks {
+namespace fovea::data {
 
 enum class Pooling { mean, cls, max };
 // "mean", "cls" or "max"; throws Error for anything else.
@@ -25,4 +25,4 @@ struct SentenceModules {
 // when it is damaged or asks for what is not here.
 SentenceModules read_sentence_modules(const std::filesystem::path& folder);
 
-}  // namespace fovea::tasks
+}  // namespace fovea::data

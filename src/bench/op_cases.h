@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea::cli {
+namespace fovea::bench {
 
 struct OpCase {
   std::string name;   // "linear", as --filter and bench/ know it
@@ -19,4 +19,4 @@ struct OpCase {
 
 const std::vector<OpCase>& op_cases();
 
-}  // namespace fovea::cli
+}  // namespace fovea::bench

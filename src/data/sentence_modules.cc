@@ -1,8 +1,8 @@
-#include "tasks/sentence_modules.h"
+#include "data/sentence_modules.h"
 
 #include "io/json.h"
 
-namespace fovea::tasks {
+namespace fovea::data {
 namespace fs = std::filesystem;
 namespace {
 
@@ -108,4 +108,4 @@ SentenceModules read_sentence_modules(const fs::path& folder) {
   return modules;
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::data

@@ -1,4 +1,4 @@
-#include "cli/measure.h"
+#include "bench/measure.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,9 +6,10 @@
 #include <fstream>
 #include <string>
 
+#include "base/error.h"
 #include "kernels/peak.h"
 
-namespace fovea::cli {
+namespace fovea::bench {
 namespace {
 
 // A line of /proc/self/status, in bytes: "VmRSS:  1234 kB".
@@ -66,15 +67,28 @@ Json work_json(const Measured& measured, double flops) {
           {"peak_bytes", measured.peak_bytes}};
 }
 
-std::string work_text(const Measured& measured, double flops) {
-  char text[128] = "";
-  const double gflops = flops / measured.seconds * 1e-9;
-  if (flops > 0)
-    std::snprintf(text, sizeof text, ", %.1f GFLOP/s, %.2f of the FMA peak %.1f", gflops,
-                  gflops / measured.peak_gflops, measured.peak_gflops);
-  char memory[64];
-  std::snprintf(memory, sizeof memory, "; %.0f MiB", static_cast<double>(measured.peak_bytes) / (1 << 20));
-  return std::string(text) + memory;
+std::string decimals(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
 }
 
-}  // namespace fovea::cli
+std::string padded(std::string text, size_t width) {
+  if (text.size() < width) text.resize(width, ' ');
+  return text;
+}
+
+std::string padded_left(const std::string& text, size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+std::string work_text(const Measured& measured, double flops) {
+  const double gflops = flops / measured.seconds * 1e-9;
+  const std::string rate =
+      flops > 0 ? message(", ", decimals(gflops, 1), " GFLOP/s, ", decimals(gflops / measured.peak_gflops, 2),
+                          " of the FMA peak ", decimals(measured.peak_gflops, 1))
+                : "";
+  return message(rate, "; ", decimals(static_cast<double>(measured.peak_bytes) / (1 << 20), 0), " MiB");
+}
+
+}  // namespace fovea::bench

@@ -1,0 +1,88 @@
+// The measurements behind `fovea bench`: each takes its options and returns a row, as JSON and as text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <tuple>
+
+#include "base/fields.h"
+#include "io/json.h"
+
+namespace fovea::bench {
+
+struct Row {
+  Json json;         // null for a row that is for people only
+  std::string text;  // ends with a line break
+};
+
+// FMA peak and memory bandwidth of this machine.
+Row bench_peak();
+
+struct AttentionOptions {
+  int64_t batch = 1, heads = 8, kv_heads = 0, n = 2048, nk = 0, d = 64, dv = 0;
+  std::string spec = "scaled_dot / full / soft";
+  std::string direction = "forward";
+  bool projected_keys = false;
+  double seconds = 1;
+
+  static constexpr auto fields() {
+    using T = AttentionOptions;
+    return std::tuple{Field{"batch", &T::batch, "sequences"},
+                      Field{"heads", &T::heads, "query heads"},
+                      Field{"kv_heads", &T::kv_heads, "key and value heads; 0: as many as --heads"},
+                      Field{"n", &T::n, "queries"},
+                      Field{"nk", &T::nk, "keys; 0: as many as --n"},
+                      Field{"d", &T::d, "features of queries and keys"},
+                      Field{"dv", &T::dv, "features of values; 0: as many as --d"},
+                      Field{"spec", &T::spec, "attention to measure: score / pattern / selection"},
+                      Field{"direction", &T::direction, "forward, or both (forward and gradients)"},
+                      Field{"projected_keys", &T::projected_keys,
+                            "additive score: keys are already multiplied by W, as in a decoder"},
+                      Field{"seconds", &T::seconds, "time to spend measuring, in seconds"}};
+  }
+};
+Row bench_attention(AttentionOptions options);
+
+struct OpsOptions {
+  std::string filter;
+  double seconds = 0.5;
+  bool limits = true;
+};
+// Calls on_row as soon as an op was measured; first, with limits, what the machine gives.
+void bench_ops(const OpsOptions& options, const std::function<void(const Row&)>& on_row);
+
+struct TrainOptions {
+  std::string model = "transformer", preset = "tiny";
+  double seconds = 2;
+
+  static constexpr auto fields() {
+    using T = TrainOptions;
+    return std::tuple{Field{"model", &T::model, "model to train, as in fovea train translate"},
+                      Field{"preset", &T::preset, "size of the transformer: tiny or base"},
+                      Field{"seconds", &T::seconds, "time to spend measuring, in seconds"}};
+  }
+};
+Row bench_train(const TrainOptions& options);
+
+struct TranslateOptions {
+  std::string model = "transformer", preset = "tiny", compute = "float32";
+  int64_t batch = 32, sentences = 0, length = 24, beam = 1;
+  double seconds = 2;
+
+  static constexpr auto fields() {
+    using T = TranslateOptions;
+    return std::tuple{
+        Field{"model", &T::model, "model to run, as in fovea train translate"},
+        Field{"preset", &T::preset, "size of the transformer: tiny or base"},
+        Field{"batch", &T::batch, "sentences translated together"},
+        Field{"sentences", &T::sentences, "sentences in all; 0: two batches, or one sentence with --batch 1"},
+        Field{"length", &T::length, "tokens of each translation"},
+        Field{"beam", &T::beam, "hypotheses kept at each step; 1 is greedy search"},
+        Field{"compute", &T::compute, "arithmetic of the matrix products: float32 or int8"},
+        Field{"seconds", &T::seconds, "time to spend measuring, in seconds"}};
+  }
+};
+Row bench_translate(TranslateOptions options);
+
+}  // namespace fovea::bench

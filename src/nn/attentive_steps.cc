@@ -1,0 +1,165 @@
+// The step loops of recurrent decoders, made of the tape's own ops.
+#include "nn/attentive_steps.h"
+
+#include "autograd/ops.h"
+#include "nn/runs.h"
+
+namespace fovea::nn {
+namespace {
+
+// The sentences that have a step t, the tokens of those steps, and where each stands among the sentences of
+// step t - 1.
+struct Step {
+  std::vector<int32_t> sentences, tokens, before;
+};
+
+std::vector<Step> steps_of(const KeyRuns& runs) {
+  std::vector<Step> steps;
+  const auto sentences = static_cast<int32_t>(runs.query_begin.size()) - 1;
+  for (int64_t t = 0;; ++t) {
+    Step step;
+    int32_t place = 0;  // among those of the step before; of the first step, among all
+    for (int32_t s = 0; s < sentences; ++s) {
+      const int64_t first = runs.query_begin[static_cast<size_t>(s)];
+      const int64_t length = runs.query_begin[static_cast<size_t>(s) + 1] - first;
+      if (length > t) {
+        step.sentences.push_back(s);
+        step.tokens.push_back(static_cast<int32_t>(first + t));
+        step.before.push_back(place);
+      }
+      if (t == 0 || length >= t) ++place;
+    }
+    if (step.sentences.empty()) return steps;
+    steps.push_back(std::move(step));
+  }
+}
+
+// Rows made step by step, [rows of a step, ...] each, in the order of the tokens.
+Var in_order(const std::vector<Var>& made, const std::vector<Step>& steps, int64_t tokens) {
+  if (made.empty()) return {};
+  std::vector<int32_t> place(static_cast<size_t>(tokens));
+  int32_t row = 0;
+  for (const Step& step : steps)
+    for (const int32_t token : step.tokens) place[static_cast<size_t>(token)] = row++;
+  return gather(concat(made, 0), place);
+}
+
+Var columns(const Var& x, int64_t begin, int64_t count) {
+  return slice(x, 1, begin, count);
+}
+
+// What the states of one step see.
+class Looking {
+ public:
+  Looking(const DecoderAttention& attention, const RunScore& score, const Var& keys, const Var& values,
+          Context& context, std::string_view name)
+      : attention_(attention), score_(score), keys_(keys), values_(values), context_(context), name_(name) {
+    counts_choices_ = !context.rows_of_example.empty();
+  }
+
+  // query: [rows, d]; runs are narrowed to the rows of the step.
+  Var operator()(const Var& query, const Step& step, const KeyRuns& runs, const RunGaussian& gaussian) {
+    std::vector<int32_t> first, count;
+    for (const int32_t token : step.tokens) {
+      first.push_back(runs.first[static_cast<size_t>(token)]);
+      count.push_back(runs.count[static_cast<size_t>(token)]);
+    }
+    if (counts_choices_) {
+      context_.rows_of_example.assign(runs.query_begin.size() - 1, 0);
+      for (const int32_t s : step.sentences) context_.rows_of_example[static_cast<size_t>(s)] = 1;
+    }
+    return attend_runs_by(attention_.selection(), {query, keys_, values_, first, count, score_, gaussian},
+                          context_, {name_, {.kind = AttentionSite::Kind::alignment}});
+  }
+
+ private:
+  const DecoderAttention& attention_;
+  const RunScore& score_;
+  const Var &keys_, &values_;
+  Context& context_;
+  std::string_view name_;
+  bool counts_choices_;
+};
+
+// The gates of PyTorch's GRU, r z n: before and from_state are [rows, 3 H].
+Var gru_state(const Var& before, const Var& from_state, const Var& h) {
+  const int64_t hidden = h.size(1);
+  const Var r = sigmoid(columns(before, 0, hidden) + columns(from_state, 0, hidden));
+  const Var z = sigmoid(columns(before, hidden, hidden) + columns(from_state, hidden, hidden));
+  const Var n = tanh(columns(before, 2 * hidden, hidden) + r * columns(from_state, 2 * hidden, hidden));
+  return n + z * (h - n);
+}
+
+// The gates of an LSTM, i f g o; gates: [rows, 4 H].
+LstmState lstm_state(const Var& gates, const Var& c) {
+  const int64_t hidden = c.size(1);
+  const Var i = sigmoid(columns(gates, 0, hidden)), f = sigmoid(columns(gates, hidden, hidden));
+  const Var g = tanh(columns(gates, 2 * hidden, hidden)), o = sigmoid(columns(gates, 3 * hidden, hidden));
+  const Var next = f * c + i * g;
+  return {o * tanh(next), next};
+}
+
+}  // namespace
+
+AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRuns& runs,
+                                       const DecoderAttention& attention, Context& context,
+                                       std::string_view name) {
+  const int64_t hidden = decoder.weight.size(1), extra = decoder.values.size(1) - 3 * hidden;
+  const std::vector<Step> steps = steps_of(runs);
+  Looking look(attention, decoder.score, decoder.keys, decoder.values, context, name);
+  Var h = decoder.state;
+  std::vector<Var> states, contexts;
+  for (const Step& step : steps) {
+    h = gather(h, step.before);
+    const Var query =
+        decoder.query_weight.defined() ? linear(h, decoder.query_weight, decoder.query_bias) : h;
+    const Var seen = look(query, step, runs, {});
+    const Var before = gather(decoder.products, step.tokens) + columns(seen, 0, 3 * hidden);
+    h = gru_state(before, linear(h, decoder.weight, decoder.bias), h);
+    states.push_back(h);
+    contexts.push_back(columns(seen, 3 * hidden, extra));
+  }
+  return {in_order(states, steps, runs.queries()), in_order(contexts, steps, runs.queries()), {}};
+}
+
+FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
+                                  const DecoderAttention& attention, Context& context,
+                                  std::string_view name) {
+  const std::vector<Step> steps = steps_of(runs);
+  const auto layers = static_cast<int64_t>(decoder.layers.size());
+  const int64_t sentences = decoder.h.size(1), hidden = decoder.h.size(2);
+  Looking look(attention, decoder.score, decoder.keys, decoder.values, context, name);
+  std::vector<LstmState> state;
+  for (int64_t l = 0; l < layers; ++l)
+    state.push_back({reshape(slice(decoder.h, 0, l, 1), {sentences, hidden}),
+                     reshape(slice(decoder.c, 0, l, 1), {sentences, hidden})});
+  Var fed(Tensor::zeros({sentences, hidden}));
+  std::vector<Var> states;
+  for (const Step& step : steps) {
+    fed = gather(fed, step.before);
+    Var x = fed;
+    for (int64_t l = 0; l < layers; ++l) {
+      const AttentiveLstm::Layer& layer = decoder.layers[static_cast<size_t>(l)];
+      LstmState& own = state[static_cast<size_t>(l)];
+      own = {gather(own.h, step.before), gather(own.c, step.before)};
+      if (l > 0 && decoder.dropout > 0)
+        x = dropout(x, decoder.dropout, layer.seed + static_cast<uint64_t>(states.size()));
+      Var gates = linear(x, layer.input, layer.bias) + linear(own.h, layer.state);
+      if (l == 0) gates = gates + gather(decoder.products, step.tokens);
+      own = lstm_state(gates, own.c);
+      x = own.h;
+    }
+    const Var query =
+        decoder.query_weight.defined() ? linear(x, decoder.query_weight, decoder.query_bias) : x;
+    RunGaussian gaussian;
+    if (decoder.position_weight.defined())
+      gaussian = attention.predict_step(x, step.sentences, step.tokens, runs);
+    const Var seen = look(query, step, runs, gaussian);
+    fed = tanh(seen + linear(x, decoder.combine));
+    states.push_back(fed);
+  }
+  runs.measure();
+  return {in_order(states, steps, runs.queries()), {}};
+}
+
+}  // namespace fovea::nn
