@@ -4,6 +4,7 @@
 #include <atomic>
 #include <queue>
 
+#include "autograd/tape.h"
 #include "base/parallel.h"
 #include "kernels/elementwise.h"
 
@@ -105,11 +106,6 @@ void Var::clear_grad() const {
 
 void Var::set_value(const Tensor& value) const {
   node_->value.copy_from(value);
-}
-
-void Var::take_value(Tensor value) const {
-  FOVEA_ASSERT(value.shape() == shape() && value.is_contiguous());
-  node_->value = std::move(value);
 }
 
 void Var::add_grad(const Tensor& gradient) const {
@@ -240,6 +236,11 @@ std::vector<Var> record_many(std::vector<Tensor> values, std::span<const Var> pa
 
 bool tape_is_on() {
   return t_recording;
+}
+
+void take_value(const Var& leaf, Tensor value) {
+  FOVEA_ASSERT(value.shape() == leaf.shape() && value.is_contiguous());
+  const_cast<Tensor&>(leaf.value()) = std::move(value);  // the node's own, which is not const
 }
 
 NoGrad::NoGrad() : before_(t_recording) {

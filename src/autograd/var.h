@@ -49,9 +49,6 @@ class Var {
   void clear_grad() const;
   // Replaces a leaf's value in place (same shape): optimisers and checkpoints.
   void set_value(const Tensor& value) const;
-  // The same without a copy: the leaf keeps `value` itself, contiguous and of the same shape. Tensors taken
-  // from value() before stay as they were.
-  void take_value(Tensor value) const;
 
   // Adds to the gradient; does nothing when !requires_grad(). The memory may be shared: it is copied when
   // needed.
@@ -92,8 +89,6 @@ std::vector<Var> record_many(std::vector<Tensor> values, std::span<const Var> pa
 // needs.
 bool recording(std::initializer_list<Var> parents);
 bool recording(std::span<const Var> parents);
-// False while a NoGrad lives on this thread.
-bool tape_is_on();
 
 // While one lives, this thread records nothing.
 class NoGrad {

@@ -11,46 +11,21 @@
 
 #include <algorithm>
 #include <concepts>
-#include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <vector>
 
-#include "base/error.h"
-
 namespace fovea {
-
-// The numbers that an option may have. The default is any.
-struct Range {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-  bool below = false;  // high itself is not allowed
-
-  constexpr bool holds(double x) const { return x >= low && (below ? x < high : x <= high); }
-};
-// low and high are allowed.
-constexpr Range between(double low, double high) {
-  return {low, high, false};
-}
-// 0 or more and below 1.
-constexpr Range probability() {
-  return {0, 1, true};
-}
 
 template <class Owner, class Value>
 struct Field {
   const char* name;  // snake_case; a flag reads it with dashes
   Value Owner::*member;
   const char* meaning;
-  Range range = {};  // of numbers
 };
 template <class Owner, class Value>
 Field(const char*, Value Owner::*, const char*) -> Field<Owner, Value>;
-template <class Owner, class Value>
-Field(const char*, Value Owner::*, const char*, Range) -> Field<Owner, Value>;
 
 // A struct that lists its fields.
 template <class T>
@@ -62,25 +37,6 @@ concept HasFields = requires {
 template <HasFields T, class Visit>
 constexpr void for_each_field(Visit&& visit) {
   std::apply([&](const auto&... field) { (visit(field), ...); }, T::fields());
-}
-
-// Throws Error, beginning with `where`, when the value of a field lies outside of its range.
-template <class Owner, class Value>
-void check_range(const Field<Owner, Value>& field, const Value& value, std::string_view where) {
-  if constexpr (std::is_arithmetic_v<Value> && !std::same_as<Value, bool>) {
-    const auto number = static_cast<double>(value);
-    if (field.range.holds(number)) return;
-    const Range& range = field.range;
-    if (range.below)
-      fail(where, ": ", field.name, " is ", value, ", wanted ", range.low, " or more and below ", range.high);
-    fail(where, ": ", field.name, " is ", value, ", wanted ", static_cast<int64_t>(range.low), " to ",
-         static_cast<int64_t>(range.high));
-  }
-}
-
-template <HasFields T>
-void check_ranges(const T& options, std::string_view where) {
-  for_each_field<T>([&](const auto& field) { check_range(field, options.*field.member, where); });
 }
 
 template <HasFields T>

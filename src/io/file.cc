@@ -76,7 +76,7 @@ class RemoveOnExit {
 
 }  // namespace
 
-MappedFile::MappedFile(const fs::path& path, bool copy_on_write) {
+MappedFile::MappedFile(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) fail_with_errno("open", path);
   struct stat info {};
@@ -87,8 +87,8 @@ MappedFile::MappedFile(const fs::path& path, bool copy_on_write) {
   }
   size_ = static_cast<size_t>(info.st_size);
   if (size_ > 0) {
-    void* mapped = ::mmap(nullptr, size_, copy_on_write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE,
-                          descriptor, 0);
+    // Weights that are read in place may be trained: what is written stays in memory, never in the file.
+    void* mapped = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
     const int reason = errno;
     ::close(descriptor);
     errno = reason;

@@ -18,9 +18,8 @@ namespace fovea {
 // A file's bytes, mapped read-only; valid as long as the object lives. Movable.
 class MappedFile {
  public:
-  // Throws Error when the file cannot be opened or is no regular file. copy_on_write: the memory may be
-  // written; the file never is.
-  explicit MappedFile(const std::filesystem::path& path, bool copy_on_write = false);
+  // Throws Error when the file cannot be opened or is no regular file.
+  explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

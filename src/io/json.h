@@ -127,7 +127,6 @@ void fields_from_json(const Json& json, T& options, const std::string& where) {
       if (name != field.name) return;
       known = true;
       value_from_json(item.value(), options.*field.member, where + ": " + name);
-      check_range(field, options.*field.member, where);
     });
     if (!known) fail(where, ": unknown option ", in_quotes(name), name_hint(name, field_names<T>()));
   }

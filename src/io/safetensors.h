@@ -79,7 +79,7 @@ class SafetensorsView {
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path)
-      : file_(std::make_shared<const MappedFile>(path, true)), view_(file_->bytes(), path.string()) {}
+      : file_(std::make_shared<const MappedFile>(path)), view_(file_->bytes(), path.string()) {}
   const SafetensorsView& operator*() const { return view_; }
   const SafetensorsView* operator->() const { return &view_; }
 

@@ -30,12 +30,12 @@ struct RnnConfig {
   static constexpr auto fields() {
     using T = RnnConfig;
     return std::tuple{
-        Field{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
-        Field{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
-        Field{"embedding", &T::embedding, "features of a token", kWidths},
-        Field{"width", &T::width, "of the decoder's state and of each direction of the encoder", kWidths},
+        Sized{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
+        Sized{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
+        Sized{"embedding", &T::embedding, "features of a token", kWidths},
+        Sized{"width", &T::width, "of the decoder's state and of each direction of the encoder", kWidths},
         Field{"output", &T::output, "what the output layer reads: maxout or linear"},
-        Field{"dropout", &T::dropout, "of embeddings, of the encoder's states and before the output layer",
+        Sized{"dropout", &T::dropout, "of embeddings, of the encoder's states and before the output layer",
               probability()},
         Field{"tie", &T::tie, "which embeddings are one: all, output or none"}};
   }
@@ -51,7 +51,7 @@ struct BahdanauConfig : RnnConfig {
         RnnConfig::fields(),
         std::tuple{
             Field{"score", &T::score, "additive, dot, scaled_dot, cosine(0.1), bilinear, concat or location"},
-            Field{"attention_width", &T::attention_width, "inside an additive or concat score; 0: the width",
+            Sized{"attention_width", &T::attention_width, "inside an additive or concat score; 0: the width",
                   between(0, 1 << 16)}});
   }
 };

@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "autograd/tape.h"
 #include "io/file.h"
 #include "models/bert_names.h"
 #include "nn/weights.h"
@@ -168,7 +169,7 @@ LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertH
   for (const BertName& name : bert_names(config, heads_to_read(loaded.network->heads(), there))) {
     const auto place = fresh.find(name.ours);
     FOVEA_ASSERT(place != fresh.end());
-    place->second.take_value(read(weights, names, name, place->second.shape()));
+    take_value(place->second, read(weights, names, name, place->second.shape()));
     fresh.erase(place);
   }
   std::vector<nn::NamedParameter> drawn;

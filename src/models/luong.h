@@ -29,18 +29,18 @@ struct LuongConfig {
   static constexpr auto fields() {
     using T = LuongConfig;
     return std::tuple{
-        Field{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
-        Field{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
-        Field{"embedding", &T::embedding, "features of a token", kWidths},
-        Field{"width", &T::width, "of the states, and of what the output layer reads", kWidths},
-        Field{"layers", &T::layers, "stacked LSTM layers on either side", kLayers},
+        Sized{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
+        Sized{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
+        Sized{"embedding", &T::embedding, "features of a token", kWidths},
+        Sized{"width", &T::width, "of the states, and of what the output layer reads", kWidths},
+        Sized{"layers", &T::layers, "stacked LSTM layers on either side", kLayers},
         Field{"score", &T::score,
               "bilinear (general), dot, concat, location, additive, scaled_dot, cosine(0.1)"},
         Field{"locality", &T::locality, "global, local_m or local_p"},
-        Field{"window", &T::window, "local: keys seen on either side of the place", between(1, 1 << 20)},
+        Sized{"window", &T::window, "local: keys seen on either side of the place", between(1, 1 << 20)},
         Field{"input_feeding", &T::input_feeding, "a step reads what the step before it saw"},
         Field{"bidirectional", &T::bidirectional, "the encoder reads both ways, with half the width each"},
-        Field{"dropout", &T::dropout, "of embeddings, between layers and before the output layer",
+        Sized{"dropout", &T::dropout, "of embeddings, between layers and before the output layer",
               probability()},
         Field{"tie", &T::tie,
               "which embeddings are one: all, output or none; output wants width = embedding"}};

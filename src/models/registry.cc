@@ -48,6 +48,7 @@ Json model_config(const std::string& model, const Json& settings, const Json& co
     typename Entry::Config config;
     fields_from_json(settings, config, where);
     fields_from_json(counted, config, where);
+    check_ranges(config, where);
     complete = fields_to_json(config);
   });
   return complete;

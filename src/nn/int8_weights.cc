@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "autograd/tape.h"
 #include "base/error.h"
 #include "io/json.h"
 #include "kernels/int8_gemm.h"
@@ -43,7 +44,7 @@ void round_to_int8(const Module& module, const std::string& where) {
   for (const NamedParameter& parameter : module.parameters()) {
     if (parameter.value.rank() != 2) continue;
     try {
-      parameter.value.take_value(dequantized(quantized(parameter), parameter.value.shape()));
+      take_value(parameter.value, dequantized(quantized(parameter), parameter.value.shape()));
     } catch (const Error& error) {
       fail(where, ": ", error.what());
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/tape.h"
 #include "nn/projection.h"
 
 namespace fovea::nn {
@@ -120,7 +121,7 @@ void load_parameters(const Module& module, const FindTensor& find) {
 void take_parameters(const Module& module, const FindTensor& find) {
   const std::vector<NamedParameter> state = module.state();
   const std::vector<Tensor> values = find_all(state, find);
-  for (size_t i = 0; i < values.size(); ++i) state[i].value.take_value(values[i].contiguous());
+  for (size_t i = 0; i < values.size(); ++i) take_value(state[i].value, values[i].contiguous());
 }
 
 }  // namespace fovea::nn

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/ops_shape.h"
+#include "autograd/tape.h"
 #include "base/error.h"
 
 namespace fovea::nn {
