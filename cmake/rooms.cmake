@@ -23,9 +23,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 target_compile_definitions(fovea_flags INTERFACE FOVEA_VERSION="${PROJECT_VERSION}")
 target_include_directories(fovea_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
-if(FOVEA_STD_THREADS)
-  target_compile_definitions(fovea_flags INTERFACE FOVEA_STD_THREADS)
-endif()
 
 set(FOVEA_COMPONENTS attention nn tasks)  # lowest first
 set(FOVEA_ROOMS "")

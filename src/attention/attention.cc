@@ -9,6 +9,7 @@
 #include "attention/compile.h"
 #include "autograd/ops_linear.h"
 #include "autograd/ops_norm.h"
+#include "autograd/ops_rows.h"
 #include "autograd/ops_shape.h"
 #include "kernels/attention.h"
 #include "kernels/attention_rows.h"
@@ -97,8 +98,9 @@ void check_parameters(const AttentionSpec& spec, const AttentionRequest& request
   require(!projected || additive, "attention: projected_keys is for an additive score, got ", spec);
   require(!projected || !p.W.defined(),
           "attention: parameter W is given, but projected_keys says that k holds W k");
-  check_parameter(p.W, kind == ScoreKind::bilinear || (additive && !projected) || concat, "W",
-                  "a bilinear, additive or concat score");
+  const bool location = kind == ScoreKind::location;
+  check_parameter(p.W, kind == ScoreKind::bilinear || (additive && !projected) || concat || location, "W",
+                  "a bilinear, additive, concat or location score");
   check_parameter(p.U, additive, "U", "an additive score");
   check_parameter(p.v, additive || concat, "v", "an additive or concat score");
   if (p.b.defined()) check_parameter(p.b, additive || concat, "b", "an additive or concat score");
@@ -112,6 +114,13 @@ void check_parameters(const AttentionSpec& spec, const AttentionRequest& request
   check_shape(p.position, {s.batch, s.heads, s.queries}, "position");
   check_shape(p.sink, {s.heads}, "sink");
   if (kind == ScoreKind::bilinear) check_shape(p.W, {s.d, s.dk}, "W");
+  if (location) {
+    int64_t places = 0;
+    for (int64_t j = 0; j < s.keys; ++j) places = std::max(places, key_place(spec.pattern, j) + 1);
+    require(p.W.rank() == 2 && p.W.size(1) == s.d && p.W.size(0) >= places,
+            "attention: parameter W has shape ", p.W.shape(), ", wanted [places, ", s.d, "] of at least the ",
+            places, " places that keys stand at");
+  }
   if (additive || concat) {
     require(p.v.rank() == 1, "attention: parameter v has shape ", p.v.shape(), ", wanted [hidden]");
     const int64_t hidden = p.v.size(0);
@@ -167,6 +176,16 @@ Problem reduce_score(const Var& q, const Var& k, const Var& v, const AttentionSp
       problem.score_vector = p.v;
       problem.family = ScoreFamily::additive;
       break;
+    case ScoreKind::location: {
+      std::vector<int32_t> places;
+      for (int64_t j = 0; j < k.size(2); ++j)
+        places.push_back(static_cast<int32_t>(key_place(spec.pattern, j)));
+      std::vector<int32_t> all;
+      for (int64_t copy = 0; copy < k.size(0) * k.size(1); ++copy)
+        all.insert(all.end(), places.begin(), places.end());
+      problem.k = reshape(gather(p.W, all), {k.size(0), k.size(1), k.size(2), d});
+      break;
+    }
   }
   return problem;
 }

@@ -16,7 +16,8 @@ namespace fovea {
 // The trained parts that a spec may name. One that the spec needs must be defined, one that it does not need
 // must not; b and slopes are optional.
 struct AttentionParameters {
-  Var W = {};         // bilinear: [D, Dk], q^T W k. additive: [A, Dk]. concat: [A, Dk + D], key first
+  // bilinear: [D, Dk], q^T W k. additive: [A, Dk]. concat: [A, Dk + D], key first. location: [places, D]
+  Var W = {};
   Var U = {};         // additive: [A, D]
   Var b = {};         // additive, concat: [A]
   Var v = {};         // additive, concat: [A]

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 #include <sstream>
+#include <utility>
 
 #include "attention/match.h"
 #include "attention/pattern_records.h"
@@ -231,6 +232,21 @@ std::vector<int64_t> random_choice(const RandomBlocks& random, int64_t position_
   for (int64_t block = 0; block < key_blocks; ++block)
     if (drawn[static_cast<size_t>(block)]) chosen.push_back(block);
   return chosen;
+}
+
+int64_t key_place(const Pattern& pattern, int64_t key) {
+  bool found = false;
+  int64_t place = key;
+  for_each_member(pattern, [&](const auto& member) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Documents>) {
+      if (std::exchange(found, true)) return;
+      for (const int64_t tokens : member.keys) {
+        if (place < tokens) return;
+        place -= tokens;
+      }
+    }
+  });
+  return place;
 }
 
 bool allowed(const Pattern& pattern, const PatternPlace& at) {

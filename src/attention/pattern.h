@@ -167,6 +167,10 @@ struct PatternPlace {
 // Whether the query sees the key: the definition, evaluated directly. The compiler is tested against it.
 bool allowed(const Pattern& pattern, const PatternPlace& place);
 
+// Where a key stands: counted from the first key, or from the first of its document where the pattern has
+// documents (or within).
+int64_t key_place(const Pattern& pattern, int64_t key);
+
 // The key blocks that random_blocks gives to one block of positions: sorted, distinct, min(count, key_blocks)
 // of them.
 std::vector<int64_t> random_choice(const patterns::RandomBlocks& random, int64_t position_block,

@@ -69,10 +69,17 @@ double hidden_unit(const Score& score, const Inputs& in, const double* q, const 
                    dot(layer.of_key + unit * layer.key_stride, k, in.dk) + (in.b.empty() ? 0 : in.b[unit]));
 }
 
+// What the query meets: the key itself, or the row of its place.
+const double* met_key(const AttentionSpec& spec, const Inputs& in, const Row& r, int64_t j) {
+  if (spec.score.kind == ScoreKind::location) return &in.w[key_place(spec.pattern, j) * in.d];
+  return &in.k[Place{in}.key(r, j)];
+}
+
 double raw_score(const Score& score, const Inputs& in, const double* q, const double* k) {
   switch (score.kind) {
     case ScoreKind::dot:
     case ScoreKind::scaled_dot:
+    case ScoreKind::location:  // k is the row of the key's place
       return dot(q, k, in.d) / divisor(score, in.d);
     case ScoreKind::cosine: {
       const double norms = std::sqrt(dot(q, q, in.d)) * std::sqrt(dot(k, k, in.d));
@@ -95,12 +102,17 @@ double raw_score(const Score& score, const Inputs& in, const double* q, const do
 }
 
 // Adds what dx, the gradient of the raw score of (row, j), gives to q, k and the score's parameters.
-void raw_score_backward(const Score& score, const Inputs& in, const Row& r, int64_t j, double dx,
+void raw_score_backward(const AttentionSpec& spec, const Inputs& in, const Row& r, int64_t j, double dx,
                         Inputs& grad) {
   const Place at{in};
-  const double *q = &in.q[at.query(r)], *k = &in.k[at.key(r, j)];
+  const Score& score = spec.score;
+  const double *q = &in.q[at.query(r)], *k = met_key(spec, in, r, j);
   double *dq = &grad.q[at.query(r)], *dk = &grad.k[at.key(r, j)];
   switch (score.kind) {
+    case ScoreKind::location:
+      add(dq, dx, k, in.d);
+      add(&grad.w[key_place(spec.pattern, j) * in.d], dx, q, in.d);
+      return;
     case ScoreKind::dot:
     case ScoreKind::scaled_dot:
       add(dq, dx / divisor(score, in.d), k, in.d);
@@ -346,7 +358,7 @@ Choice choose(const AttentionSpec& spec, const Inputs& in, const Row& r) {
   Choice c;
   for (int64_t j = 0; j < in.keys; ++j) {
     if (!allowed(spec.pattern, {in.queries, in.keys, r.b, r.h, r.i, j})) continue;
-    const double raw = raw_score(spec.score, in, &in.q[at.query(r)], &in.k[at.key(r, j)]);
+    const double raw = raw_score(spec.score, in, &in.q[at.query(r)], met_key(spec, in, r, j));
     const double x = with_terms(spec.terms, in, r, j, raw);
     if (x == -kInfinity) continue;  // a bias of -inf is a mask too
     c.keys.push_back(j);
@@ -456,7 +468,7 @@ Inputs backward(const AttentionSpec& spec, const Inputs& in, const ResultGradien
     // Steps 2 and 1.
     for (size_t n = 0; n < count; ++n) {
       const double d_raw = with_terms_backward(spec.terms, in, r, c.keys[n], c.raw[n], dx[n], grad);
-      raw_score_backward(spec.score, in, r, c.keys[n], d_raw, grad);
+      raw_score_backward(spec, in, r, c.keys[n], d_raw, grad);
     }
   });
   return grad;

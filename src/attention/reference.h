@@ -23,7 +23,8 @@ struct Inputs {
   Array q = {};                   // [B, H, Nq, d]
   Array k = {};                   // [B, Hk, Nk, dk]
   Array v = {};                   // [B, Hk, Nk, dv]
-  Array w = {};             // bilinear [d, dk]; additive [hidden, dk]; concat [hidden, dk + d], key first
+  // bilinear [d, dk]; additive [hidden, dk]; concat [hidden, dk + d], key first; location [places, d]
+  Array w = {};
   Array u = {};             // additive [hidden, d]
   Array b = {};             // additive, concat [hidden]; empty is 0
   Array score_vector = {};  // additive, concat [hidden]

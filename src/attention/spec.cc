@@ -37,6 +37,9 @@ Score additive() {
 Score concat() {
   return {ScoreKind::concat};
 }
+Score location() {
+  return {ScoreKind::location};
+}
 
 Selection soft(SoftOptions options) {
   require(options.dropout >= 0 && options.dropout < 1, "soft: dropout: got ", options.dropout,

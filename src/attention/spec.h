@@ -25,6 +25,7 @@ enum class ScoreKind {
   bilinear,    // q^T W k
   additive,    // v^T tanh(W k + U q + b)
   concat,      // Luong's concat: v^T tanh(W [k; q] + b), one matrix for both
+  location,    // Luong's location: q . W[place of the key], whatever the key holds
 };
 
 struct Score {
@@ -40,6 +41,7 @@ Score cosine(float tau = 1);    // throws unless tau > 0
 Score bilinear();
 Score additive();
 Score concat();
+Score location();
 
 // T5's relative positions: half of the buckets (all, when one-sided) are single distances, the rest grow
 // logarithmically up to max_distance. The learned table is [buckets, H].

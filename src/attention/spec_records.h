@@ -41,6 +41,7 @@ inline constexpr ScoreRecord kScores[] = {
     {ScoreKind::bilinear, "bilinear", "bilinear", false},
     {ScoreKind::additive, "additive", "additive", false},
     {ScoreKind::concat, "concat", "concat", false},
+    {ScoreKind::location, "location", "location", false},
 };
 
 struct TermRecord {

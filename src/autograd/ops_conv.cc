@@ -40,6 +40,10 @@ kernels::ConvShape conv_shape(const Var& x, const Var& weight, const Var& bias, 
           ", wanted 1 or more");
   const auto& [top, bottom, left, right] = o.padding;
   require(std::min({top, bottom, left, right}) >= 0, "conv2d: negative padding");
+  // So that no product of them and a kernel's size overflows.
+  constexpr int64_t kMost = int64_t{1} << 30;
+  require(std::max({top, bottom, left, right, o.stride.h, o.stride.w, o.dilation.h, o.dilation.w}) <= kMost,
+          "conv2d: got a stride, dilation or padding above ", kMost);
   const kernels::ConvShape shape{.images = x.size(0),
                                  .height = x.size(1),
                                  .width = x.size(2),

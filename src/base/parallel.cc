@@ -1,15 +1,13 @@
 #include "base/parallel.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
+#include <utility>
 
 #include "base/error.h"
+#include "base/worker_pool.h"
 
 namespace fovea {
 namespace {
@@ -18,18 +16,31 @@ std::atomic<int> g_threads{0};
 thread_local bool t_inside = false;
 thread_local int t_index = 0;
 
-int default_threads() {
-  return std::max(1, omp_get_num_procs());
-}
+// While one lives this thread runs chunks, as number `index` of those that do.
+class InsideChunks {
+ public:
+  explicit InsideChunks(int index)
+      : was_inside_(std::exchange(t_inside, true)), was_index_(std::exchange(t_index, index)) {}
+  ~InsideChunks() {
+    t_inside = was_inside_;
+    t_index = was_index_;
+  }
+  InsideChunks(const InsideChunks&) = delete;
+  InsideChunks& operator=(const InsideChunks&) = delete;
 
-// Takes chunks until none is left; keeps the first exception.
+ private:
+  const bool was_inside_;
+  const int was_index_;
+};
+
+// Takes chunks [first, chunks) until none is left; keeps the first exception.
 class Job {
  public:
-  Job(int64_t chunks, FunctionRef<void(int64_t)> body) : chunks_(chunks), body_(body) {}
+  Job(int64_t first, int64_t chunks, FunctionRef<void(int64_t)> body)
+      : chunks_(chunks), body_(body), next_(first) {}
 
   void work(int index) {
-    const bool was_inside = std::exchange(t_inside, true);
-    const int was_index = std::exchange(t_index, index);
+    const InsideChunks inside(index);
     try {
       for (int64_t chunk; (chunk = next_.fetch_add(1, std::memory_order_relaxed)) < chunks_;) body_(chunk);
     } catch (...) {
@@ -37,8 +48,6 @@ class Job {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
     }
-    t_inside = was_inside;
-    t_index = was_index;
   }
   void rethrow() {
     if (error_) std::rethrow_exception(error_);
@@ -47,7 +56,7 @@ class Job {
  private:
   const int64_t chunks_;
   const FunctionRef<void(int64_t)> body_;
-  std::atomic<int64_t> next_{0};
+  std::atomic<int64_t> next_;
   std::mutex mutex_;
   std::exception_ptr error_;
 };
@@ -56,12 +65,12 @@ class Job {
 
 void set_num_threads(int count) {
   require(count >= 0 && count <= 1024, "threads: got ", count, ", wanted 1 to 1024, or 0 for one per core");
-  g_threads.store(count == 0 ? default_threads() : count);
+  g_threads.store(count == 0 ? available_cpus() : count);
 }
 
 int num_threads() {
   const int count = g_threads.load();
-  return count > 0 ? count : default_threads();
+  return count > 0 ? count : available_cpus();
 }
 
 int thread_index() {
@@ -74,17 +83,18 @@ void parallel_chunks(int64_t chunks, FunctionRef<void(int64_t)> body) {
     for (int64_t chunk = 0; chunk < chunks; ++chunk) body(chunk);
     return;
   }
-  Job job(chunks, body);
-#ifdef FOVEA_STD_THREADS
-  std::vector<std::thread> helpers;
-  for (int i = 1; i < threads; ++i) helpers.emplace_back([&job, i] { job.work(i); });
-  job.work(0);
-  for (std::thread& helper : helpers) helper.join();
-#else
-#pragma omp parallel num_threads(threads)
-  job.work(omp_get_thread_num());
-#endif
-  job.rethrow();
+  WorkerPool& pool = WorkerPool::instance();
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    if (pool.try_acquire()) {
+      Job job(chunk, chunks, body);
+      pool.run(threads - 1, [&job](int index) { job.work(index); });
+      pool.release();
+      return job.rethrow();
+    }
+    // Another thread has the pool: this one goes on alone until it is free.
+    const InsideChunks inside(0);
+    body(chunk);
+  }
 }
 
 void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {

@@ -36,7 +36,7 @@ class FunctionRef<Result(Args...)> {
 
 // Runs body(chunk) for every chunk in [0, chunks), on up to num_threads() threads, chunks handed out in
 // order. An exception thrown by a chunk is rethrown here after all have ended. Inside a parallel_for it runs
-// serially.
+// serially, and so it does while another thread of the host uses the pool.
 void parallel_chunks(int64_t chunks, FunctionRef<void(int64_t chunk)> body);
 
 // Runs body(begin, end) over [0, count) cut into pieces of `grain` (the last one shorter).

@@ -1,24 +1,32 @@
-// Convolution of images with gradients, through oneDNN.
+// Convolution of images with gradients.
 //
 // Images are [N, H, W, C], channels last: a place's features lie side by side. So a 1 x 1 convolution is a
-// matrix product, [N, H W, C] are tokens for attention as they stand, batch norm and gates walk rows, and
-// oneDNN needs no reorder of images. Weights are [filters, channels / groups, kernel_h, kernel_w] as PyTorch
-// has them; they are small, and packed at every call. Measured on one Zen 4 core with oneDNN 2.6, GFLOP/s of
-// forward / gradient of x / gradient of weights, reorders included, 16 images:
-//                               NHWC            NCHW as it is    NCHW to blocks and back
-//   16 -> 16, 32 x 32, 3 x 3    100/109/ 97     33/ 20/ 14        68/ 94/ 81
-//   64 -> 64,  8 x  8, 3 x 3    122/129/104     62/ 51/ 55       112/112/ 77
-//   64 depthwise, 28 x 28        66/ 61/ 61      3/  2/  2        35/ 27/ 29
+// matrix product, [N, H W, C] are tokens for attention as they stand, and batch norm and gates walk rows.
+// Weights are [filters, channels / groups, kernel_h, kernel_w] as PyTorch has them; they are small, and
+// packed at every call.
 //
-// Work is cut by shape alone, into chunks of images (and stripes of rows where images are few); each chunk is
-// one primitive made for one thread, and gradients of weights are summed in the order of the chunks: the
-// result is the same for any number of threads. Primitives, scratchpads and room for packed weights are kept
-// by every thread: once warm, nothing of the size of an image or a weight is allocated.
+// Nothing is padded, unrolled into a matrix or multiplied by zeros: an image is cut into blocks of places
+// that see the same taps (its middle, its edges, its corners), and where columns of a kernel are neighbours a
+// row of its taps is one run of floats in x. The gradient of x is a convolution of dy; with a stride it is
+// one for each place within the stride, of the taps that meet there. Four ways, chosen by shape:
+//   conv.cc             1 x 1 at every place: a matrix product
+//   conv_depthwise.cc   as many groups as channels: lanes are channels
+//   conv_planes.cc      up to three channels come out: lanes are places
+//   conv_dense.cc       all others: register tiles of places by vectors of filters
+//
+// Work is cut by shape alone, into chunks of images (and stripes of rows where images are few), and gradients
+// of weights are summed in the order of the chunks: the result is the same for any number of threads. Once
+// warm, nothing is allocated. docs/benchmarks.md holds what was measured.
 #pragma once
 
 #include <cstdint>
 
+#include "base/cpu.h"
+
 namespace fovea::kernels {
+
+struct ConvKernels;
+const ConvKernels& conv_kernels(Level level = current_level());
 
 struct ConvShape {
   int64_t images = 0, height = 0, width = 0, channels = 0;  // of x
@@ -51,7 +59,7 @@ struct ConvForward {
   const float* bias = nullptr;
   float* y = nullptr;
 };
-void conv_forward(const ConvForward& args);
+void conv_forward(const ConvForward& args, const ConvKernels& kernels = conv_kernels());
 
 struct ConvBackwardData {
   ConvShape shape;
@@ -59,7 +67,7 @@ struct ConvBackwardData {
   const float* weight = nullptr;
   float* dx = nullptr;
 };
-void conv_backward_data(const ConvBackwardData& args);
+void conv_backward_data(const ConvBackwardData& args, const ConvKernels& kernels = conv_kernels());
 
 struct ConvBackwardWeights {
   ConvShape shape;
@@ -68,7 +76,7 @@ struct ConvBackwardWeights {
   float* d_weight = nullptr;
   float* d_bias = nullptr;  // [filters], null when not wanted
 };
-void conv_backward_weights(const ConvBackwardWeights& args);
+void conv_backward_weights(const ConvBackwardWeights& args, const ConvKernels& kernels = conv_kernels());
 
 // The same, written to be read.
 namespace scalar {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/conv.h"
+#include "kernels/conv_levels.h"
 
 namespace fovea::kernels::scalar {
 namespace {
@@ -71,5 +71,83 @@ void conv_backward_weights(const ConvBackwardWeights& args) {
   write(d_weight, args.d_weight);
   if (args.d_bias != nullptr) write(d_bias, args.d_bias);
 }
+
+namespace {
+
+// Bodies of the tiles for a machine without vectors: a panel is one filter wide.
+void lines(const ConvLines& all) {
+  for (int64_t line = 0; line < all.lines; ++line)
+    for (int64_t i = 0; i < all.count; ++i) {
+      const float* const x = all.x + line * all.x_line + i * all.x_step;
+      float sum = all.bias[0];
+      for (int64_t row = 0; row < all.rows; ++row)
+        for (int64_t run = 0; run < all.runs; ++run)
+          for (int64_t p = 0; p < all.length; ++p)
+            sum += x[row * all.x_row + run * all.x_run + p] *
+                   all.weight[row * all.weight_row + run * all.weight_run + p];
+      all.y[line * all.y_line + i * all.y_step] = sum;
+    }
+}
+
+void sum(const ConvSum& block) {
+  for (int64_t image = 0; image < block.images; ++image)
+    for (int64_t row = 0; row < block.rows; ++row)
+      for (int64_t column = 0; column < block.columns; ++column)
+        for (int64_t t = 0; t < block.taps; ++t)
+          block.sum[t * block.stride] +=
+              block.x[image * block.x_image + row * block.x_row + column * block.x_column + t] *
+              block.dy[image * block.dy_image + row * block.dy_row + column * block.dy_column];
+}
+
+void depthwise_lines(const DepthwiseLines& all) {
+  for (int64_t line = 0; line < all.lines; ++line)
+    for (int64_t i = 0; i < all.count; ++i)
+      for (int64_t c = 0; c < all.channels; ++c) {
+        const float* const x = all.x + line * all.x_line + i * all.x_step + c;
+        float sum = all.bias[c];
+        for (int64_t row = 0; row < all.rows; ++row)
+          for (int64_t t = 0; t < all.taps; ++t)
+            sum += x[row * all.x_row + t * all.x_tap] *
+                   all.weight[row * all.weight_row + t * all.weight_tap + c];
+        all.y[line * all.y_line + i * all.y_step + c] = sum;
+      }
+}
+
+void depthwise_sum(const DepthwiseSum& block) {
+  for (int64_t line = 0; line < block.lines; ++line)
+    for (int64_t i = 0; i < block.count; ++i)
+      for (int64_t row = 0; row < block.rows; ++row)
+        for (int64_t t = 0; t < block.taps; ++t)
+          for (int64_t c = 0; c < block.channels; ++c)
+            block.sum[row * block.sum_row + t * block.channels + c] +=
+                block.x[line * block.x_line + i * block.x_step + row * block.x_row + t * block.x_tap + c] *
+                block.dy[line * block.dy_line + i * block.dy_step + c];
+}
+
+void planes(const ConvPlanes& all) {
+  for (int64_t i = 0; i < all.rows; ++i)
+    for (int64_t j = 0; j < all.columns; ++j)
+      for (int64_t f = 0; f < all.filters; ++f) {
+        float sum = all.bias[f];
+        const float* weight = all.weight + f;
+        for (int64_t c = 0; c < all.channels; ++c)
+          for (int64_t row = 0; row < all.tap_rows; ++row)
+            for (int64_t t = 0; t < all.taps; ++t, weight += all.filters)
+              sum +=
+                  *weight * all.x[c * all.x_plane + i * all.x_row + row * all.x_tap_row + j + t * all.x_tap];
+        all.y[i * all.y_row + j * all.filters + f] = sum;
+      }
+}
+
+constexpr ConvDense kDense{.lanes = 1, .line_vectors = 1, .sum_vectors = 1, .lines = lines, .sum = sum};
+
+}  // namespace
+
+extern const ConvKernels conv_table;
+const ConvKernels conv_table{.wide = kDense,
+                             .narrow = kDense,
+                             .depthwise_lines = depthwise_lines,
+                             .depthwise_sum = depthwise_sum,
+                             .planes = planes};
 
 }  // namespace fovea::kernels::scalar

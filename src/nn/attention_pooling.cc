@@ -52,8 +52,10 @@ AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& 
       selection_.kind != SelectionKind::argmax,
       "pooling: selection argmax: no gradient reaches the query through it; choose hard, which is trained by "
       "REINFORCE and takes the largest score at use");
-  require(score_.kind != ScoreKind::bilinear && score_.kind != ScoreKind::concat, "pooling: score '",
-          options.score, "', wanted additive, dot, scaled_dot or cosine: the query is learned as it is");
+  require(score_.kind == ScoreKind::additive || score_.kind == ScoreKind::dot ||
+              score_.kind == ScoreKind::scaled_dot || score_.kind == ScoreKind::cosine,
+          "pooling: score '", options.score,
+          "', wanted additive, dot, scaled_dot or cosine: the query is learned as it is");
   const bool additive = score_.kind == ScoreKind::additive;
   const int64_t width = additive && options.hidden > 0 ? options.hidden : options.width;
   const float bound = 1 / std::sqrt(static_cast<float>(width));

@@ -15,7 +15,6 @@ namespace {
 // Luong's names beside the algebra's.
 Score decoder_score(const std::string& name) {
   if (name == "general") return bilinear();
-  if (name == "location") return dot();
   return score_named(name);
 }
 

@@ -27,6 +27,7 @@ RunScore run_score(const Score& score, int64_t width, const Var& vector) {
       return {.scale = number != 0 ? 1 / number : 1, .unit_query = true};
     case ScoreKind::dot:
     case ScoreKind::bilinear:  // the keys are W k
+    case ScoreKind::location:  // the keys are rows of W
       return {};
   }
   fail("attention: a score without a form for runs of keys, wanted one of the algebra's");

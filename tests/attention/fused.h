@@ -78,6 +78,7 @@ inline FusedRun run_fused(const AttentionSpec& spec, const reference::Inputs& in
   AttentionRequest request;
   AttentionParameters& p = request.parameters;
   const ScoreKind kind = spec.score.kind;
+  if (kind == ScoreKind::location) p.W = leaf(in.w, {in.keys, in.d});
   if (kind == ScoreKind::bilinear) p.W = leaf(in.w, {in.d, in.dk});
   if (kind == ScoreKind::additive) p.W = leaf(in.w, {in.hidden, in.dk});
   if (kind == ScoreKind::concat) p.W = leaf(in.w, {in.hidden, in.dk + in.d});

@@ -42,7 +42,7 @@ constexpr const char* kSizes[] = {
     "b=1 h=2 hk=1 nq=3 nk=130 d=4 dv=3",
 };
 constexpr const char* kScores[] = {"dot",      "scaled_dot", "scaled_dot(3)", "cosine(0.3)",
-                                   "bilinear", "additive",   "concat"};
+                                   "bilinear", "additive",   "concat",        "location"};
 constexpr const char* kTerms[] = {
     "",
     " + bias",
@@ -145,7 +145,7 @@ std::string fit_pattern(std::string pattern, const ProblemSizes& s) {
   // within() is of texts that see themselves: as many keys as queries.
   replace(pattern, "WITHIN",
           s.queries == s.keys ? "within(" + documents(s.queries) + "; window(2,1) | global(0))"
-                              : "window(1,1) | DOCUMENTS");
+                              : "window(2,2) & DOCUMENTS");
   replace(pattern, "DOCUMENTS", "documents(" + documents(s.queries) + ";" + documents(s.keys) + ")");
   replace(pattern, "HEADS", heads);
   replace(pattern, "LAYOUT", "layout(4;" + rows + ")");

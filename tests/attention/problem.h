@@ -38,6 +38,7 @@ inline reference::Inputs random_inputs(const AttentionSpec& spec, const ProblemS
   in.q = random_array(rng, in.batch * in.heads * in.queries * in.d);
   in.k = random_array(rng, in.batch * in.kv_heads * in.keys * in.dk);
   in.v = random_array(rng, in.batch * in.kv_heads * in.keys * in.dv);
+  if (kind == ScoreKind::location) in.w = random_array(rng, in.keys * in.d, 0.5);
   if (kind == ScoreKind::bilinear) in.w = random_array(rng, in.d * in.dk, 0.5);
   if (kind == ScoreKind::additive || kind == ScoreKind::concat) {
     in.hidden = sizes.hidden;

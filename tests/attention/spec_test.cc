@@ -60,6 +60,7 @@ TEST(Spec, PrintsWhatItParses) {
            "dot / within(3,4,5; window(1,1) | global(0)) & causal / soft",
            "dot / heads(causal; window(4,0) | strided(8,top_left); full) & causal / soft",
            "dot / predicate(even) / soft(1e-07)",
+           "location / full / soft",
        }) {
     EXPECT_EQ(to_string(parse_spec(text, predicates)), text);
   }

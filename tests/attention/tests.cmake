@@ -7,7 +7,7 @@ fovea_test_program(attention/grid_test)
 foreach(level scalar ${FOVEA_LEVELS})
   add_test(NAME attention/grid_test.${level} COMMAND test_attention_grid_test)
   set_tests_properties(attention/grid_test.${level} PROPERTIES LABELS "grad;per_isa"
-    ENVIRONMENT "FOVEA_GRID_LEVEL=${level};OMP_WAIT_POLICY=passive")
+    ENVIRONMENT "FOVEA_GRID_LEVEL=${level}")
 endforeach()
 fovea_test(attention/edge_test unit grad)
 fovea_test(attention/draws_test unit)

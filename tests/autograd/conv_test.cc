@@ -129,6 +129,8 @@ TEST(Conv2d, WhatDoesNotFitIsRefusedWithWhatWasWanted) {
   EXPECT_THAT(message_of([&] { conv2d(x, weight, Var(Tensor::zeros({3}))); }), HasSubstr("wanted [4]"));
   EXPECT_THAT(message_of([&] { conv2d(x, weight, {}, {.dilation = 2}); }), HasSubstr("does not fit"));
   EXPECT_THAT(message_of([&] { conv2d(x, weight, {}, {.stride = 0}); }), HasSubstr("wanted 1 or more"));
+  EXPECT_THAT(message_of([&] { conv2d(x, weight, {}, {.padding = int64_t{1} << 60}); }),
+              HasSubstr("padding above 1073741824"));
   EXPECT_THAT(message_of([&] { max_pool2d(x, {.kernel = 2, .padding = 2}); }),
               HasSubstr("less than the kernel"));
   EXPECT_THAT(message_of([&] { avg_pool2d(x, {.kernel = 5}); }), HasSubstr("does not fit"));

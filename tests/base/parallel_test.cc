@@ -1,9 +1,15 @@
 #include "base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -44,6 +50,129 @@ TEST(ParallelFor, NestedCallsRunSeriallyAndFinish) {
 TEST(ParallelFor, ExceptionReachesTheCaller) {
   set_num_threads(2);
   EXPECT_THROW(parallel_for(8, 1, [](int64_t begin, int64_t) { require(begin != 5, "five"); }), Error);
+  set_num_threads(0);
+}
+
+TEST(ParallelFor, WorksAgainAfterAnException) {
+  set_num_threads(3);
+  for (int round = 0; round < 100; ++round) {
+    EXPECT_THROW(parallel_for(8, 1, [](int64_t begin, int64_t) { require(begin != 2, "two"); }), Error);
+    std::atomic<int> total{0};
+    parallel_for(8, 1, [&](int64_t, int64_t) { ++total; });
+    ASSERT_EQ(total, 8);
+  }
+  set_num_threads(0);
+}
+
+// Many short jobs, with pauses in which workers fall asleep: no chunk is lost or done twice, no call hangs.
+TEST(ParallelFor, RunsManyShortJobsInARow) {
+  for (const int threads : {2, 5}) {
+    set_num_threads(threads);
+    for (int round = 0; round < 20'000; ++round) {
+      if (round % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::atomic<int64_t> sum{0};
+      const int64_t chunks = 2 + round % 7;
+      parallel_chunks(chunks, [&](int64_t chunk) { sum += chunk + 1; });
+      ASSERT_EQ(sum, chunks * (chunks + 1) / 2);
+    }
+  }
+  set_num_threads(0);
+}
+
+TEST(ParallelFor, NumbersThreadsFromZeroAndNeverTwoAlike) {
+  set_num_threads(4);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::atomic<int>> inside(4);
+    parallel_chunks(16, [&](int64_t) {
+      const int index = thread_index();
+      ASSERT_GE(index, 0);
+      ASSERT_LT(index, 4);
+      ASSERT_EQ(inside[index]++, 0);
+      for (int i = 0; i < 1000; ++i) ASSERT_EQ(inside[index].load(), 1);
+      --inside[index];
+    });
+  }
+  EXPECT_EQ(thread_index(), 0);
+  set_num_threads(0);
+}
+
+// A chunk that waits for another to begin ends only if a second thread takes part.
+TEST(ParallelFor, RunsChunksAtTheSameTime) {
+  set_num_threads(2);
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(round % 2));  // the worker sleeps, or spins
+    std::atomic<int> begun{0};
+    parallel_chunks(2, [&](int64_t) {
+      ++begun;
+      while (begun < 2) std::this_thread::yield();
+    });
+  }
+  set_num_threads(0);
+}
+
+TEST(ParallelFor, ServesSeveralThreadsOfTheHost) {
+  set_num_threads(3);
+  std::vector<std::thread> hosts;
+  std::atomic<int64_t> total{0};
+  for (int i = 0; i < 4; ++i)
+    hosts.emplace_back([&] {
+      for (int round = 0; round < 500; ++round)
+        parallel_for(100, 7, [&](int64_t begin, int64_t end) { total += end - begin; });
+    });
+  for (std::thread& host : hosts) host.join();
+  EXPECT_EQ(total, 4 * 500 * 100);
+  set_num_threads(0);
+}
+
+TEST(ParallelFor, RunsWithManyMoreThreadsThanCores) {
+  set_num_threads(64);
+  std::atomic<int64_t> total{0};
+  for (int round = 0; round < 50; ++round)
+    parallel_for(1000, 3, [&](int64_t begin, int64_t end) { total += end - begin; });
+  EXPECT_EQ(total, 50 * 1000);
+  set_num_threads(0);
+}
+
+TEST(Workers, ReceiveNoSignalsFromOutside) {
+  set_num_threads(2);
+  std::atomic<int> begun{0}, received{0};
+  parallel_chunks(2, [&](int64_t) {
+    ++begun;
+    while (begun < 2) std::this_thread::yield();
+    if (thread_index() == 0) return;
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1, SIGCHLD, SIGPROF})
+      received += !sigismember(&mask, signal);
+    EXPECT_FALSE(sigismember(&mask, SIGSEGV));
+  });
+  EXPECT_EQ(received, 0);
+  set_num_threads(0);
+}
+
+TEST(Workers, AreMadeAnewInAForkedChild) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer does not let a forked child start threads";
+#endif
+  set_num_threads(3);
+  const auto work = [] {
+    std::atomic<int> begun{0};
+    parallel_chunks(3, [&](int64_t) {
+      ++begun;
+      while (begun < 3) std::this_thread::yield();
+    });
+    return begun.load();
+  };
+  ASSERT_EQ(work(), 3);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(work() == 3 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(work(), 3);
   set_num_threads(0);
 }
 

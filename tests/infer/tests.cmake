@@ -16,6 +16,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   foreach(name attention_specs transformer_decoder recurrent_decoder decode_all output_layer)
     add_test(NAME infer/${name}_test_sse4 COMMAND test_infer_${name}_test)
     set_tests_properties(infer/${name}_test_sse4 PROPERTIES LABELS unit
-                         ENVIRONMENT "OMP_WAIT_POLICY=passive;FOVEA_ISA=sse4")
+                         ENVIRONMENT "FOVEA_ISA=sse4")
   endforeach()
 endif()

@@ -1,0 +1,169 @@
+// Training stopped by signals at random moments, every kind of it: the right exit status each time, and a
+// saved state from which the next run goes on.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "io/file.h"
+#include "io/json.h"
+#include "io/temporary_directory.h"
+
+namespace fovea {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+struct Kind {
+  std::string name;
+  std::vector<std::string> arguments;  // after `fovea train`
+};
+
+constexpr int kStops = 26;  // of each of the eight kinds: 208
+
+// Data of all kinds, as small as they can be.
+class StoppedTraining : public testing::TestWithParam<Kind> {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryDirectory;
+    std::ofstream source(*folder_ / "text.src"), target(*folder_ / "text.tgt"),
+        labelled(*folder_ / "text.tsv");
+    labelled << "text\tlabel\n";
+    std::mt19937 random(3);
+    for (int i = 0; i < 200; ++i) {
+      std::string line, turned;
+      for (size_t words = 2 + random() % 5; words > 0; --words) {
+        const std::string word(1, static_cast<char>('a' + random() % 20));
+        line += (line.empty() ? "" : " ") + word + "o";
+        turned = "i" + word + (turned.empty() ? "" : " ") + turned;
+      }
+      source << line << '\n';
+      target << turned << '\n';
+      labelled << line << " .\t" << (i % 2 == 0 ? "even" : "odd") << '\n';
+    }
+    std::string pictures("\0\0\x08\x03\0\0\0\x40\0\0\0\x08\0\0\0\x08", 16),
+        labels("\0\0\x08\x01\0\0\0\x40", 8);
+    for (int i = 0; i < 64; ++i) {
+      labels += static_cast<char>(i % 3);
+      for (int pixel = 0; pixel < 64; ++pixel) pictures += static_cast<char>(random() % 80 + i % 3 * 80);
+    }
+    write_atomically(*folder_ / "pictures.idx", pictures);
+    write_atomically(*folder_ / "labels.idx", labels);
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  std::filesystem::path out() const { return *folder_ / ("model-" + GetParam().name); }
+
+  // Starts the training, until step `steps` at most.
+  pid_t start(int64_t steps) const {
+    std::vector<std::string> words{FOVEA_PROGRAM, "train"};
+    for (const std::string& word : GetParam().arguments) {
+      const size_t at = word.find("DATA/");
+      words.push_back(at == 0 ? (*folder_ / word.substr(5)).string() : word);
+    }
+    for (const std::string& word :
+         {std::string("--out"), out().string(), std::string("--preset"), std::string("tiny"),
+          std::string("--steps"), std::to_string(steps), std::string("--log-every"), std::string("1"),
+          std::string("--validate-every"), std::string("9"), std::string("--save-every"),
+          std::string("1000000"), std::string("--patience"), std::string("0"), std::string("--threads"),
+          std::string("2")})
+      words.push_back(word);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+      const int said = open((*folder_ / "said").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+      dup2(said, 1);
+      dup2(said, 2);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    return child;
+  }
+  static std::string said() { return read_text(*folder_ / "said"); }
+
+  // The last step that the log tells of.
+  int64_t last_step() const {
+    std::ifstream log(out() / "train.jsonl");
+    int64_t last = 0;
+    for (std::string line; std::getline(log, line);) {
+      const Json json = Json::parse(line, nullptr, false);
+      if (json.is_object()) last = json.value("step", last);
+    }
+    return last;
+  }
+
+  static TemporaryDirectory* folder_;
+};
+TemporaryDirectory* StoppedTraining::folder_ = nullptr;
+
+TEST_P(StoppedTraining, SavesAndGoesOnEveryTime) {
+  std::mt19937 random(11);
+  constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+  int64_t saved = 0;
+  for (int stop = 0; stop < kStops; ++stop) {
+    const int signal = kSignals[static_cast<size_t>(stop) % 3];
+    const pid_t child = start(1'000'000);
+    int status = 0;
+    while (last_step() <= saved) {
+      ASSERT_EQ(waitpid(child, &status, WNOHANG), 0) << "ended by itself before stop " << stop << ":\n"
+                                                     << said();
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
+    kill(child, signal);
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status)) << "stop " << stop << " by signal " << signal << " ended in signal "
+                                   << WTERMSIG(status) << ":\n"
+                                   << said();
+    ASSERT_EQ(WEXITSTATUS(status), 128 + signal) << said();
+    const std::string text = said();
+    const std::string sentence = "stopped after step ";
+    const size_t at = text.find(sentence);
+    ASSERT_NE(at, std::string::npos) << text;
+    const int64_t step = std::stoll(text.substr(at + sentence.size()));
+    ASSERT_GT(step, saved) << "the saved state was not gone on from";
+    ASSERT_EQ(load_json(out() / "checkpoints/last/state.json").at("step"), step);
+    saved = step;
+  }
+  const pid_t child = start(saved + 2);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << said();
+  EXPECT_THAT(said(), HasSubstr("trained " + std::to_string(saved + 2) + " steps"));
+}
+
+Kind translate(const std::string& model) {
+  Kind kind{"translate_" + model,
+            {"translate", "--train", "DATA/text.src", "DATA/text.tgt", "--valid", "DATA/text.src",
+             "DATA/text.tgt", "--tokenizer", "words", "--model", model, "--width", "64", "--batch-tokens",
+             "200", "--valid-sentences", "8"}};
+  if (model != "transformer") kind.arguments.insert(kind.arguments.end(), {"--embedding", "64"});
+  return kind;
+}
+Kind classify(const std::string& model) {
+  return {"classify_" + model,
+          {"classify", "--train", "DATA/text.tsv", "--valid", "DATA/text.tsv", "--tokenizer", "words",
+           "--model", model}};
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryKind, StoppedTraining,
+                         testing::Values(translate("transformer"), translate("bahdanau"), translate("luong"),
+                                         translate("rnn"), classify("lstm"), classify("han"),
+                                         classify("transformer"),
+                                         Kind{"image",
+                                              {"image", "--train", "DATA/pictures.idx", "DATA/labels.idx",
+                                               "--valid", "DATA/pictures.idx", "DATA/labels.idx"}}),
+                         [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace fovea
