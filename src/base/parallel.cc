@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/thread_limit.h"
 #include "base/worker_pool.h"
 
 namespace fovea {
@@ -15,32 +16,36 @@ namespace {
 std::atomic<int> g_threads{0};
 thread_local bool t_inside = false;
 thread_local int t_index = 0;
+thread_local int t_limit = 0;  // threads of this thread's calls; 0: as set_num_threads() says
 
-// While one lives this thread runs chunks, as number `index` of those that do.
+// While one lives this thread runs chunks, as number `index` of those that do, under their caller's limit.
 class InsideChunks {
  public:
-  explicit InsideChunks(int index)
-      : was_inside_(std::exchange(t_inside, true)), was_index_(std::exchange(t_index, index)) {}
+  InsideChunks(int index, int limit)
+      : was_inside_(std::exchange(t_inside, true)),
+        was_index_(std::exchange(t_index, index)),
+        was_limit_(std::exchange(t_limit, limit)) {}
   ~InsideChunks() {
     t_inside = was_inside_;
     t_index = was_index_;
+    t_limit = was_limit_;
   }
   InsideChunks(const InsideChunks&) = delete;
   InsideChunks& operator=(const InsideChunks&) = delete;
 
  private:
   const bool was_inside_;
-  const int was_index_;
+  const int was_index_, was_limit_;
 };
 
 // Takes chunks [first, chunks) until none is left; keeps the first exception.
 class Job {
  public:
   Job(int64_t first, int64_t chunks, FunctionRef<void(int64_t)> body)
-      : chunks_(chunks), body_(body), next_(first) {}
+      : chunks_(chunks), body_(body), limit_(t_limit), next_(first) {}
 
   void work(int index) {
-    const InsideChunks inside(index);
+    const InsideChunks inside(index, limit_);
     try {
       for (int64_t chunk; (chunk = next_.fetch_add(1, std::memory_order_relaxed)) < chunks_;) body_(chunk);
     } catch (...) {
@@ -56,6 +61,7 @@ class Job {
  private:
   const int64_t chunks_;
   const FunctionRef<void(int64_t)> body_;
+  const int limit_;
   std::atomic<int64_t> next_;
   std::mutex mutex_;
   std::exception_ptr error_;
@@ -68,7 +74,17 @@ void set_num_threads(int count) {
   g_threads.store(count == 0 ? available_cpus() : count);
 }
 
+ThreadLimit::ThreadLimit(int count) : before_(t_limit) {
+  require(count >= 0 && count <= 1024, "threads: got ", count, ", wanted 1 to 1024, or 0 for no change");
+  if (count > 0) t_limit = count;
+}
+
+ThreadLimit::~ThreadLimit() {
+  t_limit = before_;
+}
+
 int num_threads() {
+  if (t_limit > 0) return t_limit;
   const int count = g_threads.load();
   return count > 0 ? count : available_cpus();
 }
@@ -92,7 +108,7 @@ void parallel_chunks(int64_t chunks, FunctionRef<void(int64_t)> body) {
       return job.rethrow();
     }
     // Another thread has the pool: this one goes on alone until it is free.
-    const InsideChunks inside(0);
+    const InsideChunks inside(0, t_limit);
     body(chunk);
   }
 }

@@ -1,38 +1,58 @@
-// Standard input answered line by line: in the order of the lines, as soon as an answer is known.
+// Inputs answered one after the other: in their order, as soon as an answer is known; what to do with those
+// that cannot be used, and what is said of them at the end.
 #pragma once
 
-#include <cstdint>
-#include <iostream>
-#include <string>
-#include <vector>
+#include <CLI/CLI.hpp>
 
-#include "base/error.h"
-#include "data/lines.h"
+#include <functional>
+#include <string>
+
+#include "tasks/open.h"
 
 namespace fovea::cli {
 
-// Calls answer(lines, number of the first), which prints one answer for each line: as many lines at once as
-// are waiting, so whoever types a line, or waits for the answer to one, gets it at once. Throws Error at the
-// first line that cannot be used, after those before it were answered.
-template <class Answer>
-void answer_lines(size_t most_at_once, size_t max_line_bytes, Answer answer) {
-  data::LineReader reader("-", max_line_bytes);
-  std::vector<std::string> waiting;
-  std::string text;
-  int64_t answered = 0;
-  while (std::cout.good()) {
-    const bool more = reader.next(text);
-    const bool usable = more && reader.fault() == data::LineFault::none;
-    if (usable) waiting.push_back(text);
-    if (!waiting.empty() && (!usable || !reader.waiting() || waiting.size() >= most_at_once)) {
-      answer(waiting, answered);
-      std::cout << std::flush;
-      answered += static_cast<int64_t>(waiting.size());
-      waiting.clear();
-    }
-    require(usable || !more, reader.fault_text());
-    if (!more) break;
-  }
-}
+// What happens to an input that cannot be used (not UTF-8, too long, no picture).
+enum class OnError {
+  stop,   // the program ends with exit status 2
+  empty,  // an empty answer stands in its place
+  skip,   // it gets none
+};
+
+// --on-error stop|empty|skip.
+void add_on_error(CLI::App& verb, OnError& on_error);
+
+// Counts inputs that were unusable or too long, to be told on standard error.
+class InputReport {
+ public:
+  explicit InputReport(std::string unit) : unit_(std::move(unit)) {}
+  void count_bad(const std::string& why);
+  void count_cut(int64_t tokens);
+  int64_t bad() const { return bad_; }
+  // hint: ends the line about inputs that were cut; may be empty.
+  void print(const std::string& hint) const;
+
+ private:
+  std::string unit_;  // "line"
+  int64_t bad_ = 0, cut_ = 0, tokens_ = 0;
+  std::string first_bad_;
+};
+
+struct LineFlags {
+  size_t lines_at_once = 512;
+  size_t max_line_bytes = 0;
+  OnError on_error = OnError::stop;
+  std::string cut_hint = {};  // how to read more of a line that was cut
+};
+
+// Gets each line of standard input with its answer, whose `error` is set where the line cannot be used;
+// number: the line's, counted from 0.
+using PrintAnswer =
+    std::function<void(const tasks::Input& line, const tasks::Answer& answer, int64_t number)>;
+
+// Answers as many lines at once as are waiting, so whoever types a line, or waits for the answer to one, gets
+// it at once. Throws Error at the first line that cannot be used, after those before it were answered, unless
+// flags.on_error says otherwise.
+void answer_lines(const tasks::OpenFolder& model, const tasks::AnswerOptions& options, const LineFlags& flags,
+                  const PrintAnswer& print);
 
 }  // namespace fovea::cli

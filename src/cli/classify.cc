@@ -2,141 +2,132 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/error.h"
 #include "cli/answer_lines.h"
 #include "cli/flags.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
-#include "data/text.h"
-#include "infer/class_scores.h"
-#include "tasks/explain_classifier.h"
-#include "tasks/image_classifier.h"
-#include "tasks/model_folder.h"
+#include "tasks/line_source.h"
 
 namespace fovea::cli {
 namespace {
 
-constexpr size_t kLinesAtOnce = 2048;
-constexpr size_t kMostBytes = size_t{1} << 20;
-
 constexpr const char* kFooter =
-    "One line out for one line in, as soon as it is there. --scores puts the label's probability and a tab "
-    "before it. --json\n"
-    "makes each line an object of label and probabilities; --weights adds the words the model looked at and "
-    "what they weigh.\n\n"
-    "--test reads what `fovea train classify` and `fovea train image` read and prints accuracy, precision, "
-    "recall and F1.\n"
-    "  echo \"a film of rare beauty\" | fovea classify model --scores";
+    "A text model reads standard input and prints the label of each line, as soon as it is known. A line has "
+    "at most "
+    "1048576\n"
+    "bytes. An image model prints a line for each picture: its file name, a tab and its label; a picture "
+    "that cannot "
+    "be read\n"
+    "is named on standard error, the others are answered, and the exit status is 2.\n\n"
+    "--scores prints the label's probability and a tab before it. --json makes each line an object with "
+    "label and\n"
+    "probabilities (and the file of a picture); --weights adds the words of a text and their attention "
+    "weights.\n\n"
+    "--test reads the files that `fovea train classify` and `fovea train image` read and prints accuracy, "
+    "precision, "
+    "recall\n"
+    "and F1.\n"
+    "  echo \"a film of rare beauty\" | fovea classify model --scores\n"
+    "  fovea classify model a.png b.jpg";
 
-struct Line {
-  std::string folder, label_column, text_column, compute = "float32";
-  std::vector<std::string> pictures, test;
-  bool scores = false, json = false, weights = false;
+struct Flags {
+  std::string folder, compute;
+  std::vector<std::string> pictures;
+  tasks::TestFiles test;
+  bool scores = false, json = false;
+  bool error_chosen = false;  // --on-error was given
+  tasks::AnswerOptions options;
+  LineFlags lines{.lines_at_once = 2048, .max_line_bytes = tasks::LineSource::kLongestText};
 };
 
-std::string fixed(double value, int digits) {
+std::string probability(float value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  std::snprintf(text, sizeof text, "%.4f", double{value});
   return text;
 }
 
-Json answer_json(const std::vector<std::string>& labels, const tasks::Prediction& found) {
-  Json json{{"label", labels[static_cast<size_t>(found.label)]}, {"probabilities", Json::object()}};
-  for (size_t i = 0; i < labels.size(); ++i)
-    json["probabilities"][labels[i]] = value_to_json(found.probabilities[i]);
-  return json;
-}
-
-Json weights_json(const tasks::ClassifierParts& parts, const std::string& text) {
-  Json words = Json::array();
-  if (data::strip(text).empty()) return words;
-  for (const WeighedSentence& sentence : tasks::explain_classifier(parts, text).words.sentences)
-    for (const WeighedWord& word : sentence.words)
-      words.push_back({word.text, value_to_json(sentence.weight * word.weight)});
-  return words;
-}
-
-void print_scores(const Line& line, const std::vector<std::string>& labels,
-                  const std::vector<tasks::Prediction>& found, const std::vector<int32_t>& wanted,
-                  const char* what) {
-  std::vector<int32_t> told;
-  for (const tasks::Prediction& one : found) told.push_back(one.label);
-  const infer::ClassScores scores = infer::score_classes(told, wanted, static_cast<int64_t>(labels.size()));
-  if (line.json) {
-    Json json{{what, told.size()},
-              {"accuracy", scores.accuracy},
-              {"macro_f1", scores.macro_f1},
-              {"classes", Json::object()},
-              {"confusion", scores.confusion}};
-    for (size_t i = 0; i < labels.size(); ++i) {
-      const infer::ClassScore& one = scores.classes[i];
-      json["classes"][labels[i]] = {
-          {"count", one.count}, {"precision", one.precision}, {"recall", one.recall}, {"f1", one.f1}};
-    }
-    std::cout << json.dump() << '\n';
+void print(const Flags& flags, const tasks::OpenFolder& model, const tasks::Input& input,
+           const tasks::Answer& answer) {
+  if (flags.json || flags.options.words) {
+    std::cout << model.to_json(input, answer).dump() << '\n';
     return;
   }
-  std::cout << "accuracy " << fixed(100 * scores.accuracy, 2) << " %, macro F1 "
-            << fixed(100 * scores.macro_f1, 2) << " %, " << told.size() << " " << what << "\n";
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const infer::ClassScore& one = scores.classes[i];
-    std::cout << labels[i] << ": precision " << fixed(100 * one.precision, 1) << ", recall "
-              << fixed(100 * one.recall, 1) << ", F1 " << fixed(100 * one.f1, 1) << ", " << one.count << " "
-              << what << "\n";
+  if (!input.name.empty()) std::cout << input.name << '\t';
+  if (answer.error.empty()) {
+    const auto label = static_cast<size_t>(answer.prediction.label);
+    if (flags.scores) std::cout << probability(answer.prediction.probabilities[label]) << '\t';
+    std::cout << model.contents().labels[label];
   }
+  std::cout << '\n';
 }
 
-void run_text(const Line& line) {
-  require(line.pictures.empty(), line.folder,
-          " holds a classifier of texts, which are read from standard "
-          "input; got ",
-          line.pictures.size(), " more arguments");
-  const tasks::ClassifierParts parts = tasks::load_classifier(line.folder, line.compute);
-  if (!line.test.empty()) {
-    require(line.test.size() == 1, "--test: got ", line.test.size(), " files of texts, wanted 1");
-    const data::LabelledText text = data::read_labelled(
-        line.test[0], {.label_column = line.label_column, .text_column = line.text_column});
-    return print_scores(line, parts.labels, tasks::classify(parts, text.texts),
-                        data::label_places(text.labels, parts.labels, line.test[0]), "texts");
-  }
-  answer_lines(kLinesAtOnce, kMostBytes, [&](const std::vector<std::string>& lines, int64_t) {
-    const std::vector<tasks::Prediction> found = tasks::classify(parts, lines);
-    for (size_t i = 0; i < lines.size(); ++i) {
-      const auto label = static_cast<size_t>(found[i].label);
-      if (line.json || line.weights) {
-        Json json = answer_json(parts.labels, found[i]);
-        if (line.weights) json["words"] = weights_json(parts, lines[i]);
-        std::cout << json.dump() << '\n';
-        continue;
+void run_test(const Flags& flags, const tasks::OpenFolder& model) {
+  const char* unused = flags.scores              ? "--scores"
+                       : flags.options.words     ? "--weights"
+                       : flags.error_chosen      ? "--on-error"
+                       : !flags.pictures.empty() ? "a list of pictures"
+                                                 : nullptr;
+  require(unused == nullptr, unused == nullptr ? "" : unused,
+          " does not apply with --test, which prints scores only");
+  const tasks::Evaluation evaluation = model.evaluate(flags.test);
+  std::cout << (flags.json ? to_json(evaluation).dump() + "\n" : to_text(evaluation));
+  InputReport report("text");
+  for (int64_t i = 0; i < evaluation.cut; ++i) report.count_cut(evaluation.cut_to);
+  report.print("");
+}
+
+void run_texts(const Flags& flags, const tasks::OpenFolder& model) {
+  require(flags.pictures.empty(), flags.folder,
+          " is a text classifier and reads texts from standard input; got the argument '",
+          flags.pictures.empty() ? "" : flags.pictures[0], "'");
+  answer_lines(model, flags.options, flags.lines,
+               [&](const tasks::Input& line, const tasks::Answer& answer, int64_t) {
+                 print(flags, model, line, answer);
+               });
+}
+
+// Pictures are read a few at a time, so that memory does not grow with their number.
+void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
+  constexpr size_t kAtOnce = 32;
+  require(!flags.pictures.empty(), flags.folder,
+          " is an image classifier: name pictures, as in fovea classify ", flags.folder, " picture.png");
+  model.check(flags.options);
+  const OnError on_error = flags.error_chosen ? flags.lines.on_error : OnError::skip;
+  InputReport report("picture");
+  for (size_t first = 0; first < flags.pictures.size(); first += kAtOnce) {
+    const size_t count = std::min(kAtOnce, flags.pictures.size() - first);
+    std::vector<tasks::Input> inputs(count);
+    std::vector<std::string> faults(count);
+    for (size_t i = 0; i < count; ++i) try {
+        inputs[i].name = flags.pictures[first + i];
+        inputs[i] = tasks::read_input(flags.pictures[first + i]);
+      } catch (const Error& error) {
+        faults[i] = error.what();
       }
-      if (line.scores) std::cout << fixed(found[i].probabilities[label], 4) << '\t';
-      std::cout << parts.labels[label] << '\n';
+    std::vector<tasks::Answer> answers = model.answer(inputs, flags.options);
+    for (size_t i = 0; i < count; ++i) {
+      if (!faults[i].empty()) answers[i].error = faults[i];
+      const std::string& error = answers[i].error;
+      if (error.empty() || on_error == OnError::empty) print(flags, model, inputs[i], answers[i]);
+      if (error.empty()) continue;
+      if (on_error == OnError::stop) fail(error);
+      std::cerr << "fovea: " << error << '\n';
+      report.count_bad(error);
     }
-  });
+    if (!flush_output()) break;
+  }
+  if (report.bad() > 0 && !flags.error_chosen) throw CLI::RuntimeError(2);
 }
 
-void run_pictures(const Line& line) {
-  const tasks::ImageClassifierParts parts = tasks::load_image_classifier(line.folder, line.compute);
-  if (!line.test.empty()) {
-    const data::Pictures pictures = data::read_pictures_as(line.test, parts.form, parts.labels);
-    return print_scores(line, parts.labels, tasks::classify_pictures(parts, pictures), pictures.labels,
-                        "pictures");
-  }
-  require(!line.pictures.empty(), line.folder,
-          " holds a classifier of pictures: name some, as in fovea classify ", line.folder, " picture.png");
-  require(!line.weights, "--weights is of texts; `fovea explain` shows what a picture's weigh");
-  const std::vector<tasks::Prediction> found = tasks::classify_picture_files(parts, line.pictures);
-  for (size_t i = 0; i < found.size(); ++i) {
-    const auto label = static_cast<size_t>(found[i].label);
-    if (line.json) {
-      std::cout << answer_json(parts.labels, found[i]).dump() << '\n';
-      continue;
-    }
-    if (line.scores) std::cout << fixed(found[i].probabilities[label], 4) << '\t';
-    std::cout << parts.labels[label] << '\n';
-  }
-}
-
-void run(const Line& line) {
-  tasks::task_of(line.folder) == "image" ? run_pictures(line) : run_text(line);
+void run(const Flags& flags) {
+  require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty()),
+          "--label-column and --text-column describe the file of --test; there is none");
+  const auto model =
+      tasks::open(flags.folder, {.purpose = tasks::Ability::classify, .compute = flags.compute});
+  if (!flags.test.paths.empty()) return run_test(flags, *model);
+  if (model->contents().kind == tasks::FolderKind::image_classifier) return run_pictures(flags, *model);
+  run_texts(flags, *model);
 }
 
 }  // namespace
@@ -144,23 +135,46 @@ void run(const Line& line) {
 void add_classify(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("classify", "label the lines of standard input, or pictures, with a trained model");
-  const auto line = std::make_shared<Line>();
-  verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
-  verb->add_flag("--scores", line->scores, "print each label's probability before it");
-  verb->add_flag("--json", line->json, "print JSON with all probabilities");
-  verb->add_flag("--weights", line->weights, "print JSON with the words and what they weigh");
-  verb->add_option("pictures", line->pictures, "of a model for pictures: .png and .jpg files")
+  const auto flags = std::make_shared<Flags>();
+  add_folder(*verb, flags->folder);
+  verb->add_option("pictures", flags->pictures, "image model: .png and .jpg files to label")
       ->type_name("FILE");
-  verb->add_option("--test", line->test, "labelled texts or pictures to be scored on")
+  verb->add_flag("--scores", flags->scores, "print the probability of each label before it");
+  verb->add_flag("--json", flags->json,
+                 "print a JSON object with all probabilities for each line or picture");
+  verb->add_flag(
+      "--weights", flags->options.words,
+      "text model: print a JSON object with all probabilities, the words and their attention weights");
+  verb->add_option(
+          "--test", flags->test.paths,
+          "print scores on labelled data: a file of texts, a folder of pictures, or two IDX files (pictures, "
+          "labels)")
       ->expected(1, 2)
       ->type_name("PATH");
-  verb->add_option("--label-column", line->label_column, "of --test: name or number (from 1)");
-  verb->add_option("--text-column", line->text_column, "of --test: name or number (from 1)");
-  verb->add_option("--compute", line->compute, "arithmetic of the matrix products: float32 or int8")
-      ->capture_default_str();
+  verb->add_option(
+          "--label-column", flags->test.label_column,
+          "--test on texts: column of the labels, by name or number from 1 (default: found by its name)")
+      ->type_name("COLUMN");
+  verb->add_option(
+          "--text-column", flags->test.text_column,
+          "--test on texts: column of the texts, by name or number from 1 (default: found by its name)")
+      ->type_name("COLUMN");
+  add_on_error(*verb, flags->lines.on_error);
+  verb->get_option("--on-error")
+      ->description(
+          "what to do with a line or picture that cannot be used: stop, empty (answer without a label) or skip (no "
+          "answer) (default: stop at a line; skip a picture, name it, and end with exit status 2)");
+  verb->add_option(
+          "--compute", flags->compute,
+          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
+          "float32)")
+      ->type_name("FORM");
   add_threads(*verb);
   verb->footer(kFooter);
-  verb->callback([line] { run(*line); });
+  verb->callback([flags, verb] {
+    flags->error_chosen = given(*verb, "--on-error");
+    run(*flags);
+  });
 }
 
 }  // namespace fovea::cli

@@ -7,27 +7,29 @@
 #include "cli/fields_flags.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "io/json.h"
-#include "io/npy.h"
-#include "tasks/encoder.h"
+#include "tasks/line_source.h"
 
 namespace fovea::cli {
 namespace {
 
-constexpr size_t kLinesAtOnce = 512;
-
 constexpr const char* kFooter =
-    "The folder is one of Hugging Face's BERT family or of sentence-transformers, as it is. One vector out "
-    "for "
-    "one line in:\n\n"
-    "  text   numbers between spaces, as soon as the line is there\n"
-    "  jsonl  {\"text\": ..., \"embedding\": [...]} on a line, as soon as the line is there\n"
-    "  npy    one NumPy array of float32, a row a line, when the input has ended\n\n"
+    "The folder is one of Hugging Face's BERT family or of sentence-transformers, used as it is. Prints one "
+    "vector for "
+    "each line\n"
+    "of standard input:\n\n"
+    "  text   numbers separated by spaces, as soon as the line is read\n"
+    "  jsonl  {\"text\": ..., \"embedding\": [...]} on a line, as soon as the line is read\n"
+    "  npy    one NumPy array of float32 with a row for each line, when the input has ended\n\n"
+    "A line has at most 65536 bytes. The empty answer of --on-error empty is an empty line (text), an object "
+    "with the "
+    "error\n"
+    "(jsonl) or a row of NaN (npy).\n"
     "  fovea embed all-MiniLM-L6-v2 --format npy < sentences.txt > vectors.npy";
 
-struct Line {
-  std::string folder, format = "text", compute = "float32";
+struct Flags {
+  std::string folder, format = "text", compute;
   tasks::EmbedOptions options;
+  LineFlags lines{.lines_at_once = 512, .max_line_bytes = tasks::LineSource::kLongestLine};
 };
 
 void print_text(std::span<const float> row) {
@@ -41,52 +43,20 @@ void print_text(std::span<const float> row) {
   std::cout << text << '\n';
 }
 
-void print_json(const std::string& line, std::span<const float> row) {
-  Json json{{"text", line}, {"embedding", Json::array()}};
-  for (const float x : row) json["embedding"].push_back(value_to_json(x));
-  std::cout << json.dump() << '\n';
-}
-
-class Printer {
- public:
-  Printer(std::string format, int64_t width)
-      : format_(std::move(format)), width_(static_cast<size_t>(width)) {}
-
-  void print(std::span<const std::string> lines, const Tensor& rows) {
-    const std::span<const float> all = rows.span();
-    if (format_ == "npy") held_.insert(held_.end(), all.begin(), all.end());
-    for (size_t i = 0; i < lines.size() && format_ != "npy"; ++i) {
-      const auto row = all.subspan(i * width_, width_);
-      format_ == "text" ? print_text(row) : print_json(lines[i], row);
-    }
-  }
-  void finish() const {
-    if (format_ != "npy") return;
-    std::cout << npy_header(static_cast<int64_t>(held_.size() / width_), static_cast<int64_t>(width_));
-    std::cout.write(reinterpret_cast<const char*>(held_.data()),
-                    static_cast<std::streamsize>(held_.size() * sizeof(float)));
-  }
-
- private:
-  std::string format_;
-  size_t width_;
-  std::vector<float> held_;  // npy: its head says how many rows follow
-};
-
-void run(const Line& line) {
-  const tasks::EncoderParts parts = tasks::load_encoder(line.folder, models::BertHeads{}, line.compute);
-  const tasks::Embedder embedder(parts, line.options);
-  Printer printer(line.format, embedder.width());
-  int64_t cut = 0;
-  answer_lines(kLinesAtOnce, data::kMaxLineBytes, [&](const std::vector<std::string>& lines, int64_t) {
-    const tasks::Embeddings found = embedder.embed(lines);
-    printer.print(lines, found.rows);
-    cut += found.cut;
+void run(const Flags& flags) {
+  const auto model = tasks::open(
+      flags.folder, {.purpose = tasks::Ability::embed, .compute = flags.compute, .embed = flags.options});
+  std::vector<std::vector<float>> held;  // npy: its header says how many rows follow
+  answer_lines(*model, {}, flags.lines, [&](const tasks::Input& line, const tasks::Answer& answer, int64_t) {
+    if (flags.format == "npy")
+      held.push_back(answer.vector);
+    else if (flags.format == "text")
+      print_text(answer.vector);
+    else
+      std::cout << model->to_json(line, answer).dump() << '\n';
   });
-  printer.finish();
-  if (cut > 0)
-    std::cerr << "fovea: " << cut << (cut == 1 ? " line was" : " lines were") << " cut to "
-              << embedder.max_tokens() << " tokens\n";
+  if (flags.format == "npy")
+    std::cout << tasks::npy_file(held, model->contents().settings.value("hidden_size", int64_t{0}));
 }
 
 }  // namespace
@@ -94,17 +64,21 @@ void run(const Line& line) {
 void add_embed(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("embed", "turn lines of standard input into vectors, with a BERT-family model");
-  const auto line = std::make_shared<Line>();
-  verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
-  verb->add_option("--format", line->format, "how vectors are written: text, jsonl or npy")
+  const auto flags = std::make_shared<Flags>();
+  add_folder(*verb, flags->folder);
+  verb->add_option("--format", flags->format, "how vectors are printed: text, jsonl or npy (default text)")
       ->check(CLI::IsMember({"text", "jsonl", "npy"}))
-      ->capture_default_str();
-  add_fields(*verb, line->options);
-  verb->add_option("--compute", line->compute, "arithmetic of the matrix products: float32 or int8")
-      ->capture_default_str();
+      ->type_name("WORD");
+  add_fields(*verb, flags->options);
+  add_on_error(*verb, flags->lines.on_error);
+  verb->add_option(
+          "--compute", flags->compute,
+          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
+          "float32)")
+      ->type_name("FORM");
   add_threads(*verb);
   verb->footer(kFooter);
-  verb->callback([line] { run(*line); });
+  verb->callback([flags] { run(*flags); });
 }
 
 }  // namespace fovea::cli

@@ -1,104 +1,112 @@
 // fovea explain: what a model looks at as it translates a sentence or labels a text or a picture.
+#include <filesystem>
 #include <iostream>
 
-#include "cli/fields_flags.h"
+#include "base/error.h"
+#include "cli/answer_lines.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "io/file.h"
-#include "tasks/explain.h"
-#include "tasks/explain_classifier.h"
-#include "tasks/explain_image.h"
-#include "tasks/model_folder.h"
+#include "tasks/open.h"
+#include "tasks/output_file.h"
 
 namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Rows look, columns are looked at. Without --target the model's own translation is shown.\n\n"
-    "  .png .svg .pdf  every layer and head of --kind, their average, and rollout; --layer and --head narrow "
-    "it\n"
-    "  .html           one page without a network: all kinds, layers and heads to choose from\n"
+    "Without --out one map is printed in shaded blocks. Rows look, columns are looked at. The ending of "
+    "--out says what "
+    "is written.\n\n"
+    "Translator:\n"
+    "  .png .svg .pdf  every layer and head of --kind, their average, and rollout; --layer and --head choose "
+    "among "
+    "them\n"
+    "  .html           a page that works without a network, with all kinds, layers and heads to choose from\n"
     "  .json           all texts, tokens and weights\n"
     "  .txt            alignment pairs i-j of source and target words, counted from 0: for each target word "
-    "its\n"
-    "                  strongest source word, in the average of heads of the last layer but one, or as "
-    "--layer\n"
-    "                  and --head say\n"
-    "Without --out one map is printed in shaded blocks.\n\n"
-    "Of a classifier: the text with every word as dark as its weight; .txt has a word and its weight a line. "
-    "With --kind encoder,\n"
-    "the heads of a Transformer as above.\n"
-    "Of a classifier of pictures: the picture with what each block looks at left bright, or how far each "
-    "channel's gate is\n"
-    "open; .txt has the probabilities.\n\n"
-    "The ends of sentences, <s> and </s>, are shown as such, with --words too: models rest their eyes there, "
-    "and\n"
-    "rows would not sum to 1 without them. Alignment pairs leave them out.";
+    "its "
+    "strongest\n"
+    "                  source word, in the layer of alignments (averaged over heads) or as --layer and "
+    "--head say\n\n"
+    "Text classifier: the text with every word as dark as its weight; .txt has a word and its weight on each "
+    "line. With\n"
+    "--kind encoder, the heads of a Transformer: a map, .png, .svg, .pdf or .html.\n\n"
+    "Image classifier: where each block looks, laid over the picture, or the gate of each channel; .txt has "
+    "the\n"
+    "probabilities.\n\n"
+    "Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), "
+    "and rows "
+    "would\n"
+    "not sum to 1 without them. Alignment pairs leave them out.";
 
-struct Line {
-  std::string folder, source, out;
-  std::optional<std::string> target;
+struct Flags {
+  std::string folder, input, out;
   tasks::ExplainOptions options;
 };
 
-// A text, and what each of its words weighs.
-void run_classifier(const Line& line) {
-  require(!line.target, "--target is of translators; ", line.folder, " holds a classifier");
-  const auto explanation = tasks::explain_classifier(tasks::load_classifier(line.folder), line.source);
-  if (line.out.empty()) {
-    std::cout << tasks::explain_classifier_text(explanation);
-    return;
-  }
-  write_atomically(line.out, tasks::explain_classifier_file(explanation, line.options, line.out));
-  std::cout << explanation.words.title << '\n';
+// A text model reads the argument itself: a file's name in its place is a mistake.
+void refuse_file_name(const Flags& flags, const tasks::FolderContents& contents) {
+  const std::filesystem::path path = flags.input;
+  const std::string ending = path.extension().string();
+  const bool picture = ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+  const bool one_word = flags.input.find(' ') == std::string::npos;
+  std::error_code ignored;
+  require(!(picture && one_word), flags.folder, " is a ", name_of(contents.kind),
+          " and explains a text; got the picture '", flags.input, "'");
+  require(!(one_word && !ending.empty() && std::filesystem::is_regular_file(path, ignored)), flags.folder,
+          " is a ", name_of(contents.kind), " and explains a text; got the file name '", flags.input,
+          "': give the text itself, as in \"$(cat ", flags.input, ")\"");
 }
 
-// A picture, and where a model with gates looks.
-void run_image(const Line& line) {
-  require(!line.target, "--target is of translators; ", line.folder, " holds a classifier of pictures");
-  const auto explanation = tasks::explain_image(tasks::load_image_classifier(line.folder), line.source);
-  if (line.out.empty()) {
-    std::cout << tasks::explain_image_text(explanation);
-    return;
+void run(const Flags& flags) {
+  const tasks::FolderContents contents = tasks::look_into(flags.folder);
+  if (!flags.out.empty()) tasks::check_explain_ending(flags.out);
+  const std::string form = std::filesystem::path(flags.out).extension().string();
+  check_explain(contents, flags.options, form);
+  const bool picture = contents.kind == tasks::FolderKind::image_classifier;
+  if (!picture) refuse_file_name(flags, contents);
+  const tasks::Input input = picture ? tasks::read_input(flags.input) : tasks::Input{flags.input};
+  const auto model = tasks::open(flags.folder);
+  const tasks::Explanation shown = model->explain(input, flags.options, form);
+  if (flags.out.empty()) {
+    std::cout << shown.content;
+  } else {
+    tasks::write_output(flags.out, shown.content);
+    std::cout << shown.title << '\n';
   }
-  write_atomically(line.out, tasks::explain_image_file(explanation, line.out));
-  std::cout << tasks::told_text(explanation.prediction, explanation.labels) << '\n';
+  if (shown.cut_to == 0) return;
+  InputReport report("text");
+  report.count_cut(shown.cut_to);
+  report.print("");
 }
 
-void run(const Line& line) {
-  if (!line.out.empty()) tasks::check_explain_ending(line.out);
-  const std::string task = tasks::task_of(line.folder);
-  if (task == "classify") return run_classifier(line);
-  if (task == "image") return run_image(line);
-  const tasks::TranslationParts parts = tasks::load_translation(line.folder);
-  const AttentionRecord record = tasks::explain_translation(parts, line.source, line.target, line.options);
-  if (line.out.empty()) {
-    const std::string map = tasks::explain_text(record, line.options);
-    std::cout << record.source_text << '\n' << record.target_text << "\n\n" << map;
-    return;
-  }
-  write_atomically(line.out, tasks::explain_file(record, line.options, line.out));
-  std::cout << record.target_text << '\n';
+// A flag for each option, which stays empty unless it is given.
+void add_options(CLI::App& verb, tasks::ExplainOptions& options) {
+  for_each_field<tasks::ExplainOptions>([&](const auto& field) {
+    auto& value = options.*field.member;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, bool>)
+      verb.add_flag(flag_name(field.name), value, field.meaning);
+    else
+      verb.add_option(flag_name(field.name), value, field.meaning);
+  });
 }
 
 }  // namespace
 
 void add_explain(CLI::App& app) {
-  CLI::App* verb =
-      app.add_subcommand("explain", "show what a model looks at as it translates or labels a text");
-  const auto line = std::make_shared<Line>();
-  verb->add_option("folder", line->folder, "model folder")->required()->type_name("DIR");
-  verb->add_option("source", line->source, "the sentence to translate, the text to label, or a picture file")
+  CLI::App* verb = app.add_subcommand(
+      "explain", "show what a model looks at as it translates or labels a text or a picture");
+  const auto flags = std::make_shared<Flags>();
+  add_folder(*verb, flags->folder);
+  verb->add_option("input", flags->input, "the sentence to translate, the text to label, or a picture file")
       ->required()
       ->type_name("TEXT");
-  verb->add_option("--target", line->target, "explain this translation instead of the model's own")
-      ->type_name("TEXT");
-  verb->add_option("--out", line->out, "file to write: .png, .svg, .pdf, .html, .json or .txt")
+  verb->add_option("--out", flags->out,
+                   "write a file instead of printing: .png, .svg, .pdf, .html, .json or .txt")
       ->type_name("FILE");
-  add_fields(*verb, line->options);
+  add_options(*verb, flags->options);
   add_threads(*verb);
   verb->footer(kFooter);
-  verb->callback([line] { run(*line); });
+  verb->callback([flags] { run(*flags); });
 }
 
 }  // namespace fovea::cli

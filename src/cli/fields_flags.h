@@ -7,6 +7,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "base/error.h"
 #include "base/fields.h"
 
 namespace fovea::cli {
@@ -23,6 +24,13 @@ CLI::Option* refuse_negative(CLI::Option* option) {
   return option;
 }
 
+// What a field's help says: its meaning and, unless it is empty, its default.
+template <class Value>
+std::string described(const char* meaning, const Value& value) {
+  const std::string standard = message(value);
+  return standard.empty() ? meaning : message(meaning, " (default ", standard, ")");
+}
+
 // Adds one flag for each field, one that takes no value where it is a truth value; `options` must live until
 // the line is read.
 template <HasFields T>
@@ -33,8 +41,7 @@ void add_fields(CLI::App& verb, T& options) {
     if constexpr (std::same_as<Value, bool>)
       verb.add_flag(flag_name(field.name), value, field.meaning);
     else
-      refuse_negative<Value>(verb.add_option(flag_name(field.name), value, field.meaning))
-          ->capture_default_str();
+      refuse_negative<Value>(verb.add_option(flag_name(field.name), value, described(field.meaning, value)));
   });
 }
 

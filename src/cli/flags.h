@@ -10,13 +10,24 @@ namespace fovea::cli {
 // --threads N: how many threads everything after the command line uses.
 inline void add_threads(CLI::App& verb) {
   verb.add_option_function<int>(
-          "--threads", [](int count) { set_num_threads(count); }, "threads to use; 0 is one per core")
+          "--threads", [](int count) { set_num_threads(count); },
+          "number of threads; 0: one per core; does not change results (default 0)")
       ->type_name("N");
 }
 
 // --json: one line of JSON instead of text for people.
 inline void add_json(CLI::App& verb, bool& json) {
   verb.add_flag("--json", json, "print one line of JSON");
+}
+
+// The model folder, first argument of every verb that uses one.
+inline void add_folder(CLI::App& verb, std::string& folder) {
+  verb.add_option("folder", folder, "model folder")->required()->type_name("DIR");
+}
+
+// Whether the line names the flag.
+inline bool given(const CLI::App& verb, const std::string& flag) {
+  return verb.get_option(flag)->count() > 0;
 }
 
 }  // namespace fovea::cli

@@ -1,59 +1,86 @@
-// fovea info: the machine and the libraries in use.
+// fovea info: the machine and the libraries in use, or what a model folder holds.
 #include <iostream>
-#include <nlohmann/json.hpp>
 
-#include "base/cpu.h"
-#include "base/parallel.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "kernels/gemm.h"
-#include "kernels/versions.h"
+#include "tasks/folder_contents.h"
+#include "tasks/machine_info.h"
 
 namespace fovea::cli {
 namespace {
 
-#if defined(__clang__)
-constexpr const char* kCompiler = "Clang " __clang_version__;
-#else
-constexpr const char* kCompiler = "GCC " __VERSION__;
-#endif
+struct Flags {
+  std::string folder;
+  bool json = false;
+};
 
-void print_info(bool json) {
-  const std::string level(level_name(current_level()));
-  std::vector<std::string> levels;
-  for (const Level each : available_levels()) levels.emplace_back(level_name(each));
+void print_machine(bool json) {
+  const Json info = tasks::machine_info();
   if (json) {
-    std::cout << nlohmann::ordered_json{{"fovea", FOVEA_VERSION},
-                                        {"cpu", cpu_name()},
-                                        {"level", level},
-                                        {"levels", levels},
-                                        {"threads", num_threads()},
-                                        {"onednn", kernels::gemm_library_version()},
-                                        {"highway", kernels::highway_version()},
-                                        {"compiler", kCompiler}}
-              << '\n';
+    std::cout << info << '\n';
     return;
   }
-  std::cout << "fovea     " FOVEA_VERSION "\n"
-            << "cpu       " << cpu_name() << '\n'
-            << "level     " << level << " (available:";
-  for (const std::string& each : levels) std::cout << ' ' << each;
-  std::cout << "; force one with FOVEA_ISA)\n"
-            << "threads   " << num_threads() << '\n'
-            << "oneDNN    " << kernels::gemm_library_version() << '\n'
-            << "Highway   " << kernels::highway_version() << '\n'
-            << "compiler  " << kCompiler << '\n';
+  const auto text = [&](const char* name) { return info[name].get<std::string>(); };
+  std::cout << "fovea     " << text("fovea") << "\ncpu       " << text("cpu") << "\nlevel     "
+            << text("level") << " (available:";
+  for (const Json& level : info["levels"]) std::cout << ' ' << level.get<std::string>();
+  std::cout << "; force one with FOVEA_ISA)\nthreads   " << info["threads"] << "\noneDNN    "
+            << text("onednn") << "\nHighway   " << text("highway") << "\ncompiler  " << text("compiler")
+            << '\n';
+}
+
+// How each ability is used.
+std::string command_for(tasks::Ability ability, const tasks::FolderContents& contents) {
+  const std::string folder = contents.folder.string();
+  const bool pictures = contents.kind == tasks::FolderKind::image_classifier;
+  switch (ability) {
+    case tasks::Ability::translate:
+      return "fovea translate " + folder + " < source.txt";
+    case tasks::Ability::classify:
+      return "fovea classify " + folder + (pictures ? " picture.png" : " < texts.txt");
+    case tasks::Ability::explain:
+      return "fovea explain " + folder + (pictures ? " picture.png" : " \"a text\"");
+    case tasks::Ability::embed:
+      return "fovea embed " + folder + " < texts.txt";
+    case tasks::Ability::fill:
+      break;
+  }
+  return "fovea fill " + folder + " \"a text with a [MASK]\"";
+}
+
+void print_folder(const Flags& flags) {
+  const tasks::FolderContents contents = tasks::look_into(flags.folder);
+  if (flags.json) {
+    std::cout << to_json(contents) << '\n';
+    return;
+  }
+  std::cout << flags.folder << ": " << name_of(contents.kind) << " (" << contents.model << "), "
+            << contents.parameters << " parameters, stored as " << contents.compute << '\n';
+  if (!contents.labels.empty()) {
+    constexpr size_t kShown = 20;
+    std::cout << contents.labels.size() << " labels:";
+    for (size_t i = 0; i < std::min(kShown, contents.labels.size()); ++i)
+      std::cout << (i > 0 ? ", " : " ") << contents.labels[i];
+    std::cout << (contents.labels.size() > kShown ? ", ...\n" : "\n");
+  }
+  for (const tasks::Ability ability : contents.abilities)
+    std::cout << "  " << command_for(ability, contents) << '\n';
 }
 
 }  // namespace
 
 void add_info(CLI::App& app) {
-  CLI::App* verb =
-      app.add_subcommand("info", "print CPU, instruction set, threads and library versions in use");
-  auto json = std::make_shared<bool>(false);
+  CLI::App* verb = app.add_subcommand(
+      "info", "print what a model folder holds and can do; without one, CPU, threads and libraries in use");
+  const auto flags = std::make_shared<Flags>();
+  verb->add_option("folder", flags->folder, "model folder")->type_name("DIR");
   add_threads(*verb);
-  add_json(*verb, *json);
-  verb->callback([json] { print_info(*json); });
+  add_json(*verb, flags->json);
+  verb->callback([flags, verb] {
+    if (!flags->folder.empty() && given(*verb, "--threads"))
+      throw CLI::ValidationError("--threads does not apply to a model folder");
+    flags->folder.empty() ? print_machine(flags->json) : print_folder(*flags);
+  });
 }
 
 }  // namespace fovea::cli

@@ -1,13 +1,12 @@
 // fovea: reads the command line, runs one verb, and turns errors into one line and an exit status.
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "base/error.h"
 #include "base/fields.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
 
 namespace fovea::cli {
@@ -101,14 +100,10 @@ int run(int argc, char** argv) {
   }
 }
 
-// What was printed must have arrived. A reader that went away (a closed pipe) wanted no more: not worth a
-// word.
 int close_output(int status) {
-  errno = 0;
-  std::cout.flush();
-  const bool arrived = std::cout.good() && std::fflush(stdout) == 0;
-  if (arrived || errno == EPIPE || status != 0) return status;
-  return complain(message("cannot write to standard output: ", std::strerror(errno)), kOurFault);
+  const std::string fault = output_fault();
+  if (fault.empty() || status != 0) return status;
+  return complain("cannot write to standard output: " + fault, kOurFault);
 }
 
 int guarded(int argc, char** argv) {
@@ -116,6 +111,9 @@ int guarded(int argc, char** argv) {
     return run(argc, argv);
   } catch (const Error& error) {
     return complain(error.what(), kUsersFault);
+  } catch (const std::filesystem::filesystem_error& error) {  // a loop of links, no permission...
+    return complain(message("cannot read ", error.path1().string(), ": ", error.code().message()),
+                    kUsersFault);
   } catch (const std::bad_alloc&) {
     return complain("out of memory", kOurFault);
   } catch (const std::exception& error) {

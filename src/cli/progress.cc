@@ -43,9 +43,9 @@ std::string clock_text(double seconds) {
 
 std::string progress_text(const train::StepReport& report) {
   const std::string end = report.steps < train::kAnySteps ? "/" + std::to_string(report.steps) : "";
-  return formatted("step %lld%s  loss %.4f  |g| %.3g  rate %.2e  %s/s  %s left",
+  return formatted("step %lld%s  loss %.4f  |g| %.3g  rate %.2e  %s %s/s  %s left",
                    static_cast<long long>(report.step), end.c_str(), report.loss, report.gradient_norm,
-                   report.learning_rate, short_number(report.items_per_second).c_str(),
+                   report.learning_rate, short_number(report.items_per_second).c_str(), report.unit.c_str(),
                    clock_text(report.seconds_left).c_str());
 }
 

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string>
 
-#include "train/observer.h"
+#include "tasks/training_run.h"
 
 namespace fovea::cli {
 
@@ -34,7 +34,7 @@ class Progress : public train::Observer {
 // Width of the terminal behind standard error; 0 when it is none.
 int terminal_columns();
 
-// "step 120/600  loss 0.0123  |g| 1.20  rate 3.0e-03  12.3k/s  0:04 left"
+// "step 120/600  loss 0.0123  |g| 1.20  rate 3.0e-03  12.3k tokens/s  0:04 left"
 std::string progress_text(const train::StepReport& report);
 // "0:04", "12:07", "3:02:15".
 std::string clock_text(double seconds);

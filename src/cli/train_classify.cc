@@ -1,66 +1,52 @@
 // fovea train classify: a text classifier from labelled texts.
 #include "tasks/train_classify.h"
+#include "cli/signals.h"
 #include "cli/train_progress.h"
-#include "cli/train_settings.h"
+#include "cli/train_verb.h"
 #include "cli/verbs.h"
 
 namespace fovea::cli {
 namespace {
 
-constexpr const char* kFooter =
-    "A file with tabs, a .csv file, or lines that begin with their label (fastText's __label__ or not); gzip "
-    "is read as it is.\n"
-    "Columns are found by their names (label, class, sentiment...; text, sentence, review...), or said by "
-    "--label-column and\n"
-    "--text-column; without names, the first column is the label and the last the text.\n\n"
-    "Started again on the same --out, training goes on from its last checkpoint. Every flag but the files "
-    "may "
-    "stand in a\n"
-    "JSON file given by --config, with underscores for dashes; flags win over it.\n"
-    "  fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10\n"
-    "  fovea train classify --from all-MiniLM-L6-v2 --train train.tsv --valid dev.tsv --steps 2000 --out "
-    "model\n"
-    "  fovea train classify --model transformer --self-attention \"scaled_dot / window(64,64)|global(0)\" "
-    "--max-length 4096 ...";
+constexpr const char* kFooter = R"help(Files: tab-separated, .csv, or lines that begin with their label (with or without fastText's __label__), plain or
+gzip. Columns are chosen by their names in a header row (label, class, sentiment...; text, sentence, review...),
+else by what they hold: labels have few different values, texts are long. The choice is printed; --label-column and
+--text-column overrule it.
 
-struct ClassifyTask {
-  using Models = models::Classifiers;
-  using Training = tasks::ClassifyTraining;
-  static train::TrainOptions options() {
-    return {.steps = 3000,
-            .clip_norm = 1,
-            .average = 3,
-            .log_every = 50,
-            .validate_every = 250,
-            .save_every = 250,
-            .patience = 8};
-  }
-};
+Run again with the same --out, training continues from the last checkpoint. Ctrl-C and SIGTERM save and stop, with
+exit status 130 and 143. Options can also stand in the JSON file of --config, with underscores for dashes; flags
+take precedence.
 
-void run(const TrainLine& line, const TrainSettings<ClassifyTask>& settings) {
-  const tasks::ClassifyFiles files{line.train[0], line.valid.empty() ? "" : line.valid[0], line.out};
+  fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10
+  fovea train classify --from all-MiniLM-L6-v2 --train train.tsv --valid dev.tsv --out model
+  fovea train classify --model transformer --self-attention "scaled_dot / window(64,64)|global(0)" --max-length 4096 ...)help";
+
+void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClassifyTraining>& settings) {
+  const tasks::ClassifyFiles files{flags.train[0], flags.valid.empty() ? "" : flags.valid[0], flags.out};
   const StopSignals signals;
   RunProgress<tasks::RunObserver> progress(std::cerr, terminal_columns());
   const tasks::TrainingOutcome result =
-      tasks::train_classify(files, settings.training, settings.model, settings.options, line.command,
+      tasks::train_classify(files, settings.training, settings.model, settings.options, flags.command,
                             progress, [] { return StopSignals::received() != 0; });
   progress.end();
-  report_training(line, result.outcome, result.step,
-                  result.best >= 0 ? message("best accuracy ", result.best, " %") : "",
-                  "fovea classify " + line.out + " < texts.txt");
+  report_training(flags, result, result.best >= 0 ? message("accuracy ", result.best, " %") : "",
+                  "fovea classify " + flags.out + " < texts.txt");
 }
 
 }  // namespace
 
 void add_train_classify(CLI::App& train) {
   CLI::App* verb = train.add_subcommand("classify", "a text classifier from labelled texts");
-  const auto line = std::make_shared<TrainLine>();
-  verb->add_option("--train", line->train, "labelled texts")->expected(1)->type_name("FILE");
-  verb->add_option("--valid", line->valid, "the same, held out for validation")
+  const auto flags = std::make_shared<TrainFlags>();
+  verb->add_option("--train", flags->train, "file of labelled texts to train on")
+      ->expected(1)
+      ->type_name("FILE");
+  verb->add_option("--valid", flags->valid,
+                   "the same for validation: held-out data that decides which weights are kept")
       ->expected(1)
       ->type_name("FILE");
   verb->footer(kFooter);
-  add_training<ClassifyTask>(*verb, line, "classify", run);
+  add_training<tasks::ClassifyTraining>(*verb, flags, run);
 }
 
 }  // namespace fovea::cli

@@ -1,66 +1,54 @@
 // fovea train image: an image classifier from labelled pictures.
 #include "tasks/train_image.h"
+#include "cli/signals.h"
 #include "cli/train_progress.h"
-#include "cli/train_settings.h"
+#include "cli/train_verb.h"
 #include "cli/verbs.h"
 
 namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "A folder with a sub-folder of .jpg and .png files for every class, or an IDX file of pictures and one "
-    "of "
-    "their labels\n"
-    "(MNIST's format, gzip or not).\n\n"
-    "--gate se weighs channels (Hu et al. 2018), cbam channels and then places (Woo et al. 2018), sk chooses "
-    "between branches\n"
-    "of different reach (Li et al. 2019). `fovea explain` shows what they weigh.\n\n"
-    "Started again on the same --out, training goes on from its last checkpoint. Every flag but the files "
-    "may "
-    "stand in a\n"
-    "JSON file given by --config, with underscores for dashes; flags win over it.\n"
-    "  fovea train image --train cats-and-dogs --valid held-out --gate cbam --flip --out model --minutes 20\n"
-    "  fovea train image --train train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist";
+    R"help(Pictures: a folder with one sub-folder of .jpg and .png files per class, an uncompressed tar of such folders, or an
+IDX file of pictures and one of their labels (MNIST's format, plain or gzip).
 
-struct ImageTask {
-  using Models = models::ImageClassifiers;
-  using Training = tasks::ImageTraining;
-  static train::TrainOptions options() {
-    return {.steps = 2000,
-            .clip_norm = 1,
-            .average = 3,
-            .log_every = 50,
-            .validate_every = 250,
-            .save_every = 250};
-  }
-};
+--gate se weighs channels (Hu et al. 2018), cbam weighs channels and then positions (Woo et al. 2018), sk chooses
+between branches of different kernel size (Li et al. 2019). `fovea explain` shows the weights.
 
-void run(const TrainLine& line, const TrainSettings<ImageTask>& settings) {
-  const tasks::ImageFiles files{line.train, line.valid, line.out};
+Run again with the same --out, training continues from the last checkpoint. Ctrl-C and SIGTERM save and stop, with
+exit status 130 and 143. Options can also stand in the JSON file of --config, with underscores for dashes; flags
+take precedence.
+
+  fovea train image --train cats-and-dogs --valid held-out --gate cbam --flip --out model --minutes 20
+  fovea train image --train train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist --minutes 3)help";
+
+void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ImageTraining>& settings) {
+  const tasks::ImageFiles files{flags.train, flags.valid, flags.out};
   const StopSignals signals;
   RunProgress<tasks::RunObserver> progress(std::cerr, terminal_columns());
   const tasks::TrainingOutcome result =
-      tasks::train_image(files, settings.training, settings.model, settings.options, line.command, progress,
+      tasks::train_image(files, settings.training, settings.model, settings.options, flags.command, progress,
                          [] { return StopSignals::received() != 0; });
   progress.end();
-  report_training(line, result.outcome, result.step,
-                  result.best >= 0 ? message("best accuracy ", result.best, " %") : "",
-                  "fovea classify " + line.out + " picture.png");
+  report_training(flags, result, result.best >= 0 ? message("accuracy ", result.best, " %") : "",
+                  "fovea classify " + flags.out + " picture.png");
 }
 
 }  // namespace
 
 void add_train_image(CLI::App& train) {
   CLI::App* verb = train.add_subcommand("image", "an image classifier from labelled pictures");
-  const auto line = std::make_shared<TrainLine>();
-  verb->add_option("--train", line->train, "a folder of classes, or IDX pictures and labels")
+  const auto flags = std::make_shared<TrainFlags>();
+  verb->add_option("--train", flags->train,
+                   "folder of classes, or IDX files of pictures and labels, to train on")
       ->expected(1, 2)
       ->type_name("PATH");
-  verb->add_option("--valid", line->valid, "the same, held out for validation")
+  verb->add_option("--valid", flags->valid,
+                   "the same for validation: held-out data that decides which weights are kept")
       ->expected(1, 2)
       ->type_name("PATH");
   verb->footer(kFooter);
-  add_training<ImageTask>(*verb, line, "image", run);
+  add_training<tasks::ImageTraining>(*verb, flags, run);
 }
 
 }  // namespace fovea::cli

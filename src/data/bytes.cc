@@ -1,7 +1,5 @@
 #include "data/bytes.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,19 +8,14 @@
 #include <utility>
 
 #include "base/error.h"
+#include "io/file.h"
 
 namespace fovea::data {
 
 ByteFile::ByteFile(const std::filesystem::path& path) : name_(path.string()) {
-  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  require(descriptor_ >= 0, "cannot open ", name_, ": ", std::strerror(errno));
-  struct stat status {};
-  const bool known = fstat(descriptor_, &status) == 0;
-  if (!known || !S_ISREG(status.st_mode)) {
-    close(descriptor_);
-    fail(name_, " is no regular file");
-  }
-  size_ = static_cast<uint64_t>(status.st_size);
+  const OpenedFile opened = open_regular(path);
+  descriptor_ = opened.descriptor;
+  size_ = opened.size;
 }
 
 ByteFile::~ByteFile() {

@@ -62,12 +62,14 @@ std::string Skipped::text(const char* what) const {
   add(bad_utf8, "not UTF-8");
   add(too_long, "too long");
   add(wrong_columns, "with the wrong number of columns");
+  add(bad_quotes, "with quotes that do not close");
   return message(total(), " ", what, plural(total()), " dropped", reasons);
 }
 
 ParallelText read_parallel(const std::string& source_path, const std::string& target_path,
                            const CorpusOptions& options) {
-  LineReader source(source_path, options.max_line_bytes), target(target_path, options.max_line_bytes);
+  LineReader source(source_path, options.max_line_bytes, kMaxStreamBytes),
+      target(target_path, options.max_line_bytes, kMaxStreamBytes);
   ParallelText text;
   std::string source_line, target_line;
   for (;;) {
@@ -98,7 +100,7 @@ ParallelText read_parallel_tsv(const std::string& path, const CorpusOptions& opt
           " asked for as source and target, wanted two different ones counted from 1");
   const auto source = static_cast<size_t>(options.source_column - 1),
              target = static_cast<size_t>(options.target_column - 1), last = std::max(source, target);
-  LineReader reader(path, options.max_line_bytes);
+  LineReader reader(path, options.max_line_bytes, kMaxStreamBytes);
   ParallelText text;
   std::string line;
   size_t wanted = 0;  // columns of the first usable line
@@ -127,7 +129,7 @@ ParallelText read_parallel_tsv(const std::string& path, const CorpusOptions& opt
 }
 
 std::vector<std::string> read_lines(const std::string& path, size_t max_line_bytes) {
-  LineReader reader(path, max_line_bytes);
+  LineReader reader(path, max_line_bytes, kMaxStreamBytes);
   std::vector<std::string> lines;
   for (std::string line; reader.next(line);) {
     require(reader.fault() == LineFault::none, reader.fault_text());

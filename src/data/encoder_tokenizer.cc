@@ -211,11 +211,11 @@ int64_t max_tokens_of(const LargeJson& json, const std::string& where) {
 
 WordPieceParts read_wordpiece(const fs::path& folder, std::string& name) {
   const fs::path lines = folder / "vocab.txt", json = folder / "tokenizer.json";
-  if (fs::exists(lines)) {
+  if (path_exists(lines)) {
     name = lines.string();
     return {parse_wordpiece_tokens(read_text(lines, kLargestFile), name), {}};
   }
-  require(fs::exists(json), folder.string(), " has no tokenizer, wanted vocab.txt or tokenizer.json");
+  require(path_exists(json), folder.string(), " has no tokenizer, wanted vocab.txt or tokenizer.json");
   name = json.string();
   return parse_wordpiece_json(read_text(json, kLargestFile), name);
 }
@@ -223,13 +223,13 @@ WordPieceParts read_wordpiece(const fs::path& folder, std::string& name) {
 ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
   const fs::path vocabulary = folder / "vocab.json", merges = folder / "merges.txt",
                  json = folder / "tokenizer.json";
-  if (fs::exists(vocabulary) && fs::exists(merges)) {
+  if (path_exists(vocabulary) && path_exists(merges)) {
     name = vocabulary.string();
     return {tokens_by_id(parse_large_json(read_text(vocabulary, kLargestFile), name), name),
             parse_merges(read_text(merges, kLargestFile), merges.string()),
             {}};
   }
-  require(fs::exists(json), folder.string(),
+  require(path_exists(json), folder.string(),
           " has no tokenizer, wanted vocab.json with merges.txt, or tokenizer.json");
   name = json.string();
   return parse_byte_bpe_json(read_text(json, kLargestFile), name);
@@ -239,13 +239,23 @@ ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
 template <class Parts>
 int64_t read_tokenizer_config(const fs::path& folder, Parts& parts) {
   const fs::path path = folder / "tokenizer_config.json";
-  if (!fs::exists(path)) return 0;
+  if (!path_exists(path)) return 0;
   const LargeJson json = parse_large_json(read_text(path, kLargestFile), path.string());
   apply_tokenizer_config(json, parts, path.string());
   return max_tokens_of(json, path.string());
 }
 
 }  // namespace
+
+void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, const std::string& where) {
+  constexpr int64_t kFilledTo = 64, kMostFilling = 127;
+  const int64_t more = rows - tokenizer.size();
+  require(more >= 0, where, ": the tokenizer has ", tokenizer.size(), " tokens, but the embedding table ",
+          rows, " rows; they belong to different models");
+  require(more == 0 || (rows % kFilledTo == 0 && more <= kMostFilling), where, ": the tokenizer has ",
+          tokenizer.size(), " tokens, but the embedding table ", rows,
+          " rows; the vocabulary file is cut short, or of another model");
+}
 
 WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name) {
   const LargeJson json = parse_large_json(text, name);

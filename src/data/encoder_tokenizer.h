@@ -23,6 +23,10 @@ struct EncoderTokenizer {
 // what is not here.
 EncoderTokenizer load_encoder_tokenizer(const std::filesystem::path& folder, const std::string& model_type);
 
+// Throws Error, beginning with `where`, unless the tokenizer has as many tokens as the embedding table has
+// rows. A table whose rows are a multiple of 64 may have up to 127 more, as some are filled up for speed.
+void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, const std::string& where);
+
 // A WordPiece vocabulary out of the content of a tokenizer.json, with the settings that stand there. `name`
 // begins messages.
 struct WordPieceParts {

@@ -5,16 +5,18 @@
 #include <cmath>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/parallel.h"
 #include "data/bytes.h"
+#include "data/exif.h"
 #include "data/image_formats.h"
 
 namespace fovea::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
 
 void check_image(const char* what, const Tensor& image) {
   require(image.rank() == 3 && image.count() > 0, what, ": got an image of shape ", image.shape(),
@@ -27,78 +29,23 @@ struct Between {
   float share;  // of the second
 };
 
-std::vector<Between> places_between(int64_t from, int64_t to) {
-  std::vector<Between> places(static_cast<size_t>(to));
+// For `from` rows (or columns) resized to `to`: the places of `count` of these, after `skipped` others.
+std::vector<Between> places_between(int64_t from, int64_t to, int64_t skipped, int64_t count) {
+  std::vector<Between> places(static_cast<size_t>(count));
   const float scale = static_cast<float>(from) / static_cast<float>(to);
-  for (int64_t i = 0; i < to; ++i) {
-    const float at = std::max(0.0f, (static_cast<float>(i) + 0.5f) * scale - 0.5f);
+  for (int64_t i = 0; i < count; ++i) {
+    const float at = std::max(0.0f, (static_cast<float>(skipped + i) + 0.5f) * scale - 0.5f);
     const int64_t first = std::min(static_cast<int64_t>(at), from - 1);
     places[static_cast<size_t>(i)] = {first, std::min(first + 1, from - 1), at - static_cast<float>(first)};
   }
   return places;
 }
 
-// Copies the part of `image` that begins at (top, left), which may lie outside: zeros there.
-Tensor cut_out(const Tensor& image, int64_t top, int64_t left, int64_t height, int64_t width, bool flip) {
-  const int64_t channels = image.size(2);
-  const Tensor part = Tensor::zeros({height, width, channels});
-  for (int64_t h = 0; h < height; ++h)
-    for (int64_t w = 0; w < width; ++w) {
-      const int64_t row = top + h, column = left + (flip ? width - 1 - w : w);
-      if (row < 0 || row >= image.size(0) || column < 0 || column >= image.size(1)) continue;
-      std::copy_n(image.data() + (row * image.size(1) + column) * channels, channels,
-                  part.data() + (h * width + w) * channels);
-    }
-  return part;
-}
-
-bool is_picture(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
-}
-
-// Entries of a folder but those that begin with a dot, sorted by name.
-std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    if (!it->path().filename().string().starts_with('.')) entries.push_back(*it);
-  require(!error, "cannot read the folder ", folder.string(), ": ", error.message());
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return a.path().filename() < b.path().filename(); });
-  return entries;
-}
-
-}  // namespace
-
-Image decode_image(std::span<const std::byte> bytes, const std::string& where, int64_t max_pixels) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\xFF\xD8\xFF")) return decode_jpeg(bytes, where, max_pixels);
-  if (text.starts_with("\x89PNG\r\n\x1A\n")) return decode_png(bytes, where, max_pixels);
-  fail(where, ": neither JPEG nor PNG", bytes.empty() ? " but empty" : "");
-}
-
-Image read_image(const fs::path& path) {
-  return decode_image(read_bytes(path, kMaxFileBytes), path.string());
-}
-
-Tensor to_floats(const Image& image, float scale, float shift) {
-  const Tensor floats(Shape{image.height, image.width, 3});
-  FOVEA_ASSERT(floats.count() == static_cast<int64_t>(image.pixels.size()));
-  for (int64_t i = 0; i < floats.count(); ++i)
-    floats.data()[i] = static_cast<float>(image.pixels[static_cast<size_t>(i)]) * scale + shift;
-  return floats;
-}
-
-Tensor resize(const Tensor& image, int64_t height, int64_t width) {
-  check_image("resize", image);
-  require(height > 0 && width > 0 && height <= kMaxPixels / width, "resize: to ", height, " x ", width,
-          ", wanted at least 1 x 1 and at most ", kMaxPixels, " pixels");
+// Every row between its two rows, every column between its two columns.
+Tensor interpolate(const Tensor& image, const std::vector<Between>& rows,
+                   const std::vector<Between>& columns) {
+  const auto height = static_cast<int64_t>(rows.size()), width = static_cast<int64_t>(columns.size());
   const Tensor from = image.contiguous(), to(Shape{height, width, image.size(2)});
-  const std::vector<Between> rows = places_between(from.size(0), height),
-                             columns = places_between(from.size(1), width);
   const int64_t channels = from.size(2), stride = from.size(1) * channels;
   parallel_for(height, std::max<int64_t>(1, 16384 / (width * channels)), [&](int64_t begin, int64_t end) {
     for (int64_t h = begin; h < end; ++h) {
@@ -116,6 +63,82 @@ Tensor resize(const Tensor& image, int64_t height, int64_t width) {
     }
   });
   return to;
+}
+
+// Copies the part of `image` that begins at (top, left), which may lie outside: zeros there.
+Tensor cut_out(const Tensor& image, int64_t top, int64_t left, int64_t height, int64_t width, bool flip) {
+  const int64_t channels = image.size(2);
+  const Tensor part = Tensor::zeros({height, width, channels});
+  for (int64_t h = 0; h < height; ++h)
+    for (int64_t w = 0; w < width; ++w) {
+      const int64_t row = top + h, column = left + (flip ? width - 1 - w : w);
+      if (row < 0 || row >= image.size(0) || column < 0 || column >= image.size(1)) continue;
+      std::copy_n(image.data() + (row * image.size(1) + column) * channels, channels,
+                  part.data() + (h * width + w) * channels);
+    }
+  return part;
+}
+
+// Entries of a folder but those that begin with a dot, sorted by name.
+std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (!it->path().filename().string().starts_with('.')) entries.push_back(*it);
+  require(!error, "cannot read the folder ", folder.string(), ": ", error.message());
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.path().filename() < b.path().filename(); });
+  return entries;
+}
+
+}  // namespace
+
+Image decode_image(std::span<const std::byte> bytes, const std::string& where, const DecodeOptions& options) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const bool jpeg = text.starts_with("\xFF\xD8\xFF"), png = text.starts_with("\x89PNG\r\n\x1A\n");
+  require(jpeg || png, where, ": neither JPEG nor PNG", bytes.empty() ? " but empty" : "");
+  const int orientation = jpeg ? jpeg_orientation(bytes) : png_orientation(bytes);
+  DecodeOptions stored = options;
+  if (is_turned(orientation)) std::swap(stored.cover_height, stored.cover_width);
+  return upright(jpeg ? decode_jpeg(bytes, where, stored) : decode_png(bytes, where, stored), orientation);
+}
+
+std::vector<std::byte> read_image_bytes(const fs::path& path) {
+  return read_bytes(path, kMaxFileBytes);
+}
+
+Image read_image(const fs::path& path, const DecodeOptions& options) {
+  return decode_image(read_image_bytes(path), path.string(), options);
+}
+
+Tensor to_floats(const Image& image, float scale, float shift) {
+  const Tensor floats(Shape{image.height, image.width, 3});
+  FOVEA_ASSERT(floats.count() == static_cast<int64_t>(image.pixels.size()));
+  for (int64_t i = 0; i < floats.count(); ++i)
+    floats.data()[i] = static_cast<float>(image.pixels[static_cast<size_t>(i)]) * scale + shift;
+  return floats;
+}
+
+Tensor resize(const Tensor& image, int64_t height, int64_t width) {
+  check_image("resize", image);
+  require(height > 0 && width > 0 && height <= kMaxPixels / width, "resize: to ", height, " x ", width,
+          ", wanted at least 1 x 1 and at most ", kMaxPixels, " pixels");
+  return interpolate(image, places_between(image.size(0), height, 0, height),
+                     places_between(image.size(1), width, 0, width));
+}
+
+Tensor resize_and_crop(const Tensor& image, int64_t height, int64_t width) {
+  check_image("resize", image);
+  require(height > 0 && width > 0 && height <= kMaxPixels / width, "resize: to ", height, " x ", width,
+          ", wanted at least 1 x 1 and at most ", kMaxPixels, " pixels");
+  const double scale = std::max(static_cast<double>(height) / static_cast<double>(image.size(0)),
+                                static_cast<double>(width) / static_cast<double>(image.size(1)));
+  const auto places = [&](int axis, int64_t wanted) {
+    const int64_t covering =
+        std::max<int64_t>(wanted, std::llround(scale * static_cast<double>(image.size(axis))));
+    return places_between(image.size(axis), covering, (covering - wanted) / 2, wanted);
+  };
+  return interpolate(image, places(0, height), places(1, width));
 }
 
 Tensor resize_shortest(const Tensor& image, int64_t shortest) {
@@ -151,15 +174,22 @@ Tensor random_crop(const Tensor& image, const RandomCrop& options, Rng& rng) {
   return cut_out(image.contiguous(), top, left, height, width, flip && flipped);
 }
 
+bool is_picture_name(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
 ImageFolder list_image_folder(const fs::path& folder) {
   ImageFolder result;
   for (const fs::directory_entry& entry : entries_of(folder)) {
-    if (!entry.is_directory()) continue;
+    if (std::error_code ignored; !entry.is_directory(ignored)) continue;
     const auto label = static_cast<int32_t>(result.classes.size());
     const size_t before = result.items.size();
     for (const fs::directory_entry& file : entries_of(entry.path())) {
-      if (file.is_directory()) continue;
-      if (is_picture(file.path()))
+      if (std::error_code ignored; file.is_directory(ignored)) continue;
+      if (is_picture_name(file.path()))
         result.items.push_back({file.path(), label});
       else
         ++result.ignored;

@@ -1,5 +1,5 @@
 // JPEG through libjpeg, whose errors come by longjmp: between setjmp and the end of a call stands nothing
-// that has a destructor.
+// that has a destructor. Pictures are read row by row, and shrunk by libjpeg itself as far as it can.
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
@@ -82,27 +82,38 @@ bool read_header(Reader& r, std::span<const std::byte> bytes) {
   return true;
 }
 
-// `row` has room for one row of four channels.
-bool read_pixels(Reader& r, uint8_t* pixels, uint8_t* row) {
+// Starts reading pixels, shrunk to denominators that libjpeg has: 1, 2, 4 or 8.
+bool start_pixels(Reader& r, unsigned denominator) {
   if (setjmp(r.handler.back) != 0) return false;
-  const bool inks = r.info.num_components == 4;
-  r.info.out_color_space = inks ? JCS_CMYK : JCS_RGB;
+  r.info.out_color_space = r.info.num_components == 4 ? JCS_CMYK : JCS_RGB;
   r.info.dct_method = JDCT_ISLOW;  // the same pixels on every machine
+  r.info.scale_num = 1;
+  r.info.scale_denom = denominator;
   jpeg_start_decompress(&r.info);
-  const size_t width = r.info.output_width;
-  while (r.info.output_scanline < r.info.output_height) {
-    uint8_t* to = pixels + size_t{r.info.output_scanline} * width * 3;
-    uint8_t* read_to = inks ? row : to;
-    jpeg_read_scanlines(&r.info, &read_to, 1);
-    if (!inks) continue;
-    // Adobe's programs store how much of each ink is missing.
-    const uint8_t turn = r.info.saw_Adobe_marker ? 0 : 255;
-    for (size_t i = 0; i < width; ++i)
-      for (size_t c = 0; c < 3; ++c)
-        to[3 * i + c] = static_cast<uint8_t>((row[4 * i + c] ^ turn) * (row[4 * i + 3] ^ turn) / 255);
-  }
+  return true;
+}
+
+// One row of red, green and blue, or of four inks.
+bool read_row(Reader& r, uint8_t* row) {
+  if (setjmp(r.handler.back) != 0) return false;
+  jpeg_read_scanlines(&r.info, &row, 1);
+  return true;
+}
+
+bool finish_pixels(Reader& r) {
+  if (setjmp(r.handler.back) != 0) return false;
   jpeg_finish_decompress(&r.info);
   return true;
+}
+
+// Inks to colours, in place. Adobe's programs store how much of each ink is missing.
+void mix_inks(uint8_t* row, size_t width, bool inverted) {
+  const uint8_t turn = inverted ? 0 : 255;
+  for (size_t i = 0; i < width; ++i) {
+    const uint8_t black = row[4 * i + 3] ^ turn;
+    for (size_t c = 0; c < 3; ++c)
+      row[3 * i + c] = static_cast<uint8_t>((row[4 * i + c] ^ turn) * black / 255);
+  }
 }
 
 // Frees libjpeg's memory however the reading ends.
@@ -113,17 +124,32 @@ struct Closer {
 
 }  // namespace
 
-Image decode_jpeg(std::span<const std::byte> bytes, const std::string& where, int64_t max_pixels) {
+Image decode_jpeg(std::span<const std::byte> bytes, const std::string& where, const DecodeOptions& options) {
   Reader reader{};
   const Closer closer{reader};
-  require(read_header(reader, bytes), where, ": damaged JPEG: ", reader.handler.text);
-  Image image{reader.info.image_height, reader.info.image_width, {}};
-  check_pixels(image, where, max_pixels);
-  image.pixels.resize(static_cast<size_t>(image.height * image.width * 3));
-  std::vector<uint8_t> row(static_cast<size_t>(image.width) * 4);
-  require(read_pixels(reader, image.pixels.data(), row.data()), where,
-          ": damaged JPEG: ", reader.handler.text);
-  return image;
+  const auto must = [&](bool done) { require(done, where, ": damaged JPEG: ", reader.handler.text); };
+  must(read_header(reader, bytes));
+  const int64_t full_height = reader.info.image_height, full_width = reader.info.image_width;
+  const bool whole = jpeg_has_multiple_scans(&reader.info) != 0;
+  check_pixels(full_height, full_width, whole, where, options);
+  const int64_t most = shrink_factor(full_height, full_width, options);
+  const unsigned denominator = most >= 8 ? 8 : most >= 4 ? 4 : most >= 2 ? 2 : 1;
+  // A picture in several passes keeps two bytes for every component of every pixel.
+  const uint64_t coefficients =
+      whole ? static_cast<uint64_t>(full_height * full_width * reader.info.num_components) * 2 : 0;
+  const DecodingMemory memory(coefficients + Shrinker::bytes(full_height, full_width, denominator));
+  must(start_pixels(reader, denominator));
+  const int64_t height = reader.info.output_height, width = reader.info.output_width;
+  Shrinker shrinker(height, width, shrink_factor(height, width, options));
+  std::vector<uint8_t> row(static_cast<size_t>(width) * 4);
+  for (int64_t h = 0; h < height; ++h) {
+    must(read_row(reader, row.data()));
+    if (reader.info.num_components == 4)
+      mix_inks(row.data(), row.size() / 4, reader.info.saw_Adobe_marker != 0);
+    shrinker.add(row.data());
+  }
+  must(finish_pixels(reader));
+  return shrinker.take();
 }
 
 }  // namespace fovea::data

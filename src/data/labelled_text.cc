@@ -1,8 +1,8 @@
 #include "data/labelled_text.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <unordered_map>
 
@@ -10,16 +10,11 @@
 #include "base/fields.h"
 #include "base/parallel.h"
 #include "data/marked_tokenizer.h"
+#include "data/rows.h"
 #include "data/text.h"
 
 namespace fovea::data {
 namespace {
-
-constexpr std::string_view kFastText = "__label__";
-constexpr std::array<std::string_view, 8> kLabelNames = {"label",  "labels", "class",     "category",
-                                                         "target", "topic",  "sentiment", "intent"};
-constexpr std::array<std::string_view, 8> kTextNames = {"text",    "texts",   "sentence", "review",
-                                                        "content", "comment", "document", "message"};
 
 std::optional<int64_t> whole_number(std::string_view text) {
   int64_t value = 0;
@@ -28,154 +23,28 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return value;
 }
 
-// Records of a file: fields between commas, tabs, or a label and the rest.
-class Records {
- public:
-  Records(const std::string& path, size_t max_bytes) : reader_(path, max_bytes), max_bytes_(max_bytes) {
-    const std::string_view name = path;
-    csv_ = name.ends_with(".csv") || name.ends_with(".csv.gz");
-  }
-
-  // False at the end of the file. fault() says what is wrong with a record that cannot be used.
-  bool next(std::vector<std::string>& fields) {
-    fields.clear();
-    fault_.clear();
-    do {
-      if (!reader_.next(line_)) return false;
-    } while (reader_.fault() == LineFault::none && strip(line_).empty());
-    place_ = reader_.place();
-    kind_ = reader_.fault();
-    if (kind_ != LineFault::none) {
-      fault_ = reader_.fault_text();
-      return true;
-    }
-    if (!csv_ && !known_) {
-      known_ = true;
-      tabs_ = line_.find('\t') != std::string::npos;
-    }
-    if (csv_) {
-      take_csv(fields);
-    } else if (tabs_) {
-      for (std::string_view rest = line_;;) {
-        const size_t tab = rest.find('\t');
-        fields.emplace_back(rest.substr(0, tab));
-        if (tab == std::string_view::npos) break;
-        rest.remove_prefix(tab + 1);
-      }
-    } else {
-      take_labelled_line(fields);
-    }
-    return true;
-  }
-
-  const std::string& fault() const { return fault_; }
-  LineFault kind() const { return kind_; }
-  const std::string& place() const { return place_; }
-  const std::string& name() const { return reader_.name(); }
-  bool has_columns() const { return csv_ || tabs_; }
-
- private:
-  // A quoted field may go on over several lines.
-  void take_csv(std::vector<std::string>& fields) {
-    std::string field;
-    bool quoted = false, was_quoted = false;
-    size_t bytes = 0;
-    for (;;) {
-      for (size_t i = 0; i < line_.size(); ++i) {
-        const char c = line_[i];
-        if (quoted && c == '"' && i + 1 < line_.size() && line_[i + 1] == '"') {
-          field += line_[i++];
-        } else if (c == '"' && (quoted || (field.empty() && !was_quoted))) {
-          was_quoted = true;
-          quoted = !quoted;
-        } else if (c == ',' && !quoted) {
-          fields.push_back(std::move(field));
-          field.clear();
-          was_quoted = false;
-        } else {
-          field += c;
-        }
-      }
-      if (!quoted) break;
-      field += '\n';
-      bytes += line_.size() + 1;
-      const bool too_long = bytes > max_bytes_;
-      if (too_long || !reader_.next(line_) || reader_.fault() != LineFault::none) {
-        kind_ = too_long ? LineFault::too_long : reader_.fault();
-        fault_ = place_ + (too_long ? message(": a quoted field of more than ", max_bytes_, " bytes")
-                                    : ": a quote that never closes");
-        return;
-      }
-    }
-    fields.push_back(std::move(field));
-  }
-
-  void take_labelled_line(std::vector<std::string>& fields) {
-    std::string_view rest = strip(line_);
-    if (rest.starts_with(kFastText)) rest.remove_prefix(kFastText.size());
-    const std::vector<std::string_view> words = split_words(rest);
-    fields.emplace_back(words.empty() ? std::string_view() : words[0]);
-    fields.emplace_back(words.size() > 1 ? rest.substr(static_cast<size_t>(words[1].data() - rest.data()))
-                                         : std::string_view());
-  }
-
-  LineReader reader_;
-  size_t max_bytes_;
-  bool csv_ = false, known_ = false, tabs_ = false;
-  std::string line_, place_, fault_;
-  LineFault kind_ = LineFault::none;
-};
-
-// Which columns hold what, by the options and the first record.
-struct Columns {
-  size_t label = 0, text = 1, count = 2;
-  bool header = false;  // the first record names them
-};
-
-template <size_t N>
-std::optional<size_t> find_name(const std::vector<std::string>& fields,
-                                const std::array<std::string_view, N>& names) {
-  for (const std::string_view name : names)
-    for (size_t i = 0; i < fields.size(); ++i)
-      if (lowercase(strip(fields[i])) == name) return i;
-  return {};
+std::optional<double> number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
 }
 
-size_t chosen_column(const std::string& wanted, const char* what, const std::vector<std::string>& fields,
-                     const Records& records, bool& header) {
-  if (const auto number = whole_number(wanted)) {
-    require(*number >= 1 && static_cast<size_t>(*number) <= fields.size(), records.place(), ": ",
-            fields.size(), " columns, but ", what, " ", *number, " was asked for; columns count from 1");
-    return static_cast<size_t>(*number - 1);
+// Whether labels (`set`: the different ones, of `count` texts) are quantities to predict.
+bool are_measurements(std::span<const std::string> set, size_t count) {
+  constexpr size_t kFewNumbers = 20, kManyNumbers = 100, kEnoughTexts = 4;
+  if (set.size() <= kFewNumbers) return false;
+  double least = 0, most = 0;
+  bool fractions = false;
+  for (const std::string& label : set) {
+    const auto value = number(label);
+    if (!value || !std::isfinite(*value)) return false;
+    fractions = fractions || *value != std::floor(*value);
+    least = &label == set.data() ? *value : std::min(least, *value);
+    most = &label == set.data() ? *value : std::max(most, *value);
   }
-  header = true;
-  for (size_t i = 0; i < fields.size(); ++i)
-    if (strip(fields[i]) == wanted) return i;
-  std::vector<std::string_view> known(fields.begin(), fields.end());
-  fail(records.place(), ": no column is named '", wanted, "'", name_hint(wanted, known));
-}
-
-Columns choose_columns(const LabelledOptions& options, const std::vector<std::string>& first,
-                       const Records& records) {
-  Columns columns;
-  columns.count = first.size();
-  if (!records.has_columns()) {
-    require(options.label_column.empty() && options.text_column.empty(), records.name(),
-            ": has no columns to choose from: its lines have no tabs, and begin with their label");
-    return columns;
-  }
-  require(first.size() >= 2, records.place(), ": 1 column, wanted a label and a text");
-  const auto label = find_name(first, kLabelNames), text = find_name(first, kTextNames);
-  columns.header = label && text;
-  columns.label = columns.header ? *label : 0;
-  columns.text = columns.header ? *text : first.size() - 1;
-  if (!options.label_column.empty())
-    columns.label = chosen_column(options.label_column, "label column", first, records, columns.header);
-  if (!options.text_column.empty())
-    columns.text = chosen_column(options.text_column, "text column", first, records, columns.header);
-  require(columns.label != columns.text, records.name(), ": column ", columns.label + 1,
-          " is both label and text; say which is which by label_column and text_column");
-  return columns;
+  const bool gaps = most - least + 1 > 2 * static_cast<double>(set.size());
+  return fractions || count < kEnoughTexts * set.size() || (gaps && set.size() > kManyNumbers);
 }
 
 // A label fit for a one-line message.
@@ -195,6 +64,40 @@ std::string as_one_line(std::string_view text) {
   return line;
 }
 
+// Adds a row's text and label, or drops it, or stops at it.
+void keep(const Row& row, const LabelledOptions& options, LabelledText& text) {
+  const auto drop = [&](int64_t& counter, const std::string& why) {
+    require(options.skip_bad, why, kSkipHint);
+    ++counter;
+  };
+  const LabelColumns& columns = text.columns;
+  switch (row.fault) {
+    case RowFault::bad_utf8:
+      return drop(text.skipped.bad_utf8, row.fault_text);
+    case RowFault::too_long:
+      return drop(text.skipped.too_long, row.fault_text);
+    case RowFault::bad_quotes:
+      return drop(text.skipped.bad_quotes, row.fault_text);
+    case RowFault::none:
+      break;
+  }
+  if (row.fields.size() != columns.count)
+    return drop(text.skipped.wrong_columns, message(row.place, ": ", row.fields.size(), " columns, wanted ",
+                                                    columns.count, " as in the first row"));
+  std::string one = as_one_line(row.fields[columns.text]);
+  const std::string_view label = strip(row.fields[columns.label]);
+  if (one.empty() || label.empty())
+    return drop(text.skipped.empty, row.place + (one.empty() ? ": an empty text" : ": an empty label"));
+  text.texts.push_back(std::move(one));
+  text.labels.emplace_back(label);
+}
+
+// Whether the first text kept is that of the file's first row.
+bool is_kept_first(const std::vector<std::string>& first, const LabelledText& text) {
+  return as_one_line(first[text.columns.text]) == text.texts[0] &&
+         strip(first[text.columns.label]) == text.labels[0];
+}
+
 bool ends_sentence(char32_t c) {
   return c == U'.' || c == U'!' || c == U'?' || c == U'…';
 }
@@ -209,41 +112,30 @@ bool closes(char32_t c) {
 }  // namespace
 
 LabelledText read_labelled(const std::string& path, const LabelledOptions& options) {
-  Records records(path, options.max_text_bytes);
+  constexpr size_t kSampleRows = 1000;  // columns are chosen by these
+  RowReader reader(path, options.max_text_bytes);
+  std::vector<Row> sample;
+  for (Row row; sample.size() < kSampleRows && reader.next(row);) sample.push_back(std::move(row));
   LabelledText text;
-  std::vector<std::string> fields;
-  std::optional<Columns> columns;
-  // Drops the record, or stops at it.
-  const auto drop = [&](int64_t& counter, const std::string& why) {
-    require(options.skip_bad, why, kSkipHint);
-    ++counter;
-  };
-  while (records.next(fields)) {
-    if (!records.fault().empty()) {
-      drop(records.kind() == LineFault::bad_utf8 ? text.skipped.bad_utf8 : text.skipped.too_long,
-           records.fault());
-      continue;
-    }
-    if (!columns) {
-      columns = choose_columns(options, fields, records);
-      if (columns->header) continue;
-    }
-    if (fields.size() != columns->count) {
-      drop(text.skipped.wrong_columns, message(records.place(), ": ", fields.size(), " columns, wanted ",
-                                               columns->count, " as in the first line"));
-      continue;
-    }
-    std::string one = as_one_line(fields[columns->text]);
-    const std::string_view label = strip(fields[columns->label]);
-    if (one.empty() || label.empty()) {
-      drop(text.skipped.empty,
-           message(records.place(), one.empty() ? ": an empty text" : ": an empty label"));
-      continue;
-    }
-    text.texts.push_back(std::move(one));
-    text.labels.emplace_back(label);
+  std::vector<const std::vector<std::string>*> usable;
+  for (const Row& row : sample)
+    if (row.fault == RowFault::none && (usable.empty() || row.fields.size() == usable[0]->size()))
+      usable.push_back(&row.fields);
+  if (!usable.empty())
+    text.columns = choose_columns(usable, reader.has_columns(),
+                                  {options.label_column, options.text_column, options.like}, reader.name());
+  const bool header = !text.columns.names.empty();
+  const std::vector<std::string>* const first = usable.empty() ? nullptr : usable[0];
+  for (const Row& row : sample)
+    if (!header || &row.fields != first) keep(row, options, text);
+  for (Row row; reader.next(row);) keep(row, options, text);
+  if (!header && !text.texts.empty() && is_kept_first(*first, text) &&
+      first_row_is_header(text.labels, text.texts)) {
+    text.columns.names = *first;
+    text.texts.erase(text.texts.begin());
+    text.labels.erase(text.labels.begin());
   }
-  require(text.size() > 0, records.name(),
+  require(text.size() > 0, reader.name(),
           text.skipped.total() == 0 ? ": no lines" : ": no usable text; " + text.skipped.text("text"));
   return text;
 }
@@ -257,9 +149,13 @@ std::vector<std::string> label_set(const LabelledText& text, const std::string& 
   });
   set.erase(std::unique(set.begin(), set.end()), set.end());
   require(set.size() >= 2, path, ": every text has the label ", shown(set.front()), ", wanted at least two");
+  require(!are_measurements(set, text.labels.size()), path, ": the labels are ", set.size(),
+          " different numbers, such as ", shown(set.front()), " and ", shown(set.back()),
+          "; predicting a number is not supported: sort them into classes first, or choose another column "
+          "with --label-column");
   require(set.size() <= kMany || set.size() <= text.labels.size() / 4, path, ": ", set.size(),
           " different labels for ", text.labels.size(),
-          " texts; is this the column of labels? say which by label_column");
+          " texts; is this the column of labels? choose it with --label-column");
   return set;
 }
 

@@ -9,6 +9,7 @@
 
 #include "data/batches.h"
 #include "data/corpus.h"
+#include "data/label_columns.h"
 #include "data/tokenizer.h"
 
 namespace fovea::data {
@@ -16,25 +17,29 @@ namespace fovea::data {
 struct LabelledOptions {
   bool skip_bad = false;  // drop and count what cannot be used, instead of stopping at the first
   size_t max_text_bytes = size_t{1} << 20;
-  // By name (of the first line) or number (from 1). Empty: columns whose names say it (label, class,
-  // sentiment...; text, sentence, review...); in a file that begins without such names the first column is
-  // the label and the last the text.
+  // By name (of the first row) or number (from 1). Empty: see choose_columns() in data/label_columns.h.
   std::string label_column = {}, text_column = {};
+  // Columns of the training file when another one is read that goes with it; may be null.
+  const LabelColumns* like = nullptr;
 };
 
 struct LabelledText {
   std::vector<std::string> texts, labels;  // as many of each
   Skipped skipped;
+  LabelColumns columns = {};  // where they were found
   int64_t size() const { return static_cast<int64_t>(texts.size()); }
 };
 
 // A .csv file (quoted as RFC 4180 has it), a file with tabs, or lines that begin with their label, fastText's
-// __label__ or not; plain or gzip. Throws Error naming file and line for what is not UTF-8, empty, too long
-// or has other columns than the first line, unless skip_bad; and for a file without a usable text.
+// __label__ or not; plain or gzip. A header row is found and left out. Throws Error naming file and line for
+// what is not UTF-8, empty, too long, wrongly quoted or has other columns than the first row, unless
+// skip_bad; and for a file without a usable text.
 LabelledText read_labelled(const std::string& path, const LabelledOptions& options = {});
 
 // The different labels, in order: of numbers if all are whole ones, of letters otherwise. Throws Error when
-// there are fewer than two, or so many that they cannot be labels.
+// there are fewer than two, so many that they cannot be labels, or numbers that measure instead of naming
+// classes: more than 20 different ones of which some are fractions, or more than 20 that occur fewer than
+// four times on average, or more than 100 with gaps between them.
 std::vector<std::string> label_set(const LabelledText& text, const std::string& path);
 // For each label its place in the set. Throws Error naming a label that the set lacks.
 std::vector<int32_t> label_places(std::span<const std::string> labels, std::span<const std::string> set,

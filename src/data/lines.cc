@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -16,13 +19,49 @@
 
 namespace fovea::data {
 
+namespace {
+
+// A line without an end for that long is no line of a text.
+constexpr uint64_t kHopelessLineBytes = uint64_t{256} << 20;
+constexpr int kWriterMilliseconds = 10'000;  // how long a FIFO's writer may take to come
+
+bool is_null_device(const struct stat& status) {
+  return S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+}
+
+bool is_anonymous_pipe(int file) {
+  constexpr decltype(std::declval<struct statfs>().f_type) kPipeFileSystem = 0x50495045;
+  struct statfs system {};
+  return fstatfs(file, &system) == 0 && system.f_type == kPipeFileSystem;
+}
+
+}  // namespace
+
 // The bytes of a file, unpacked where they are gzip. zlib's own gzread waits until its buffer is full, which
 // would keep a line typed in a terminal from being answered: so read(2) and inflate.
 class LineReader::Bytes {
  public:
-  Bytes(const std::string& path, std::string name) : name_(std::move(name)) {
-    file_ = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    require(file_ >= 0, "cannot open ", name_, ": ", std::strerror(errno));
+  Bytes(const std::string& path, std::string name, uint64_t max_stream_bytes)
+      : name_(std::move(name)), max_stream_bytes_(max_stream_bytes) {
+    if (path == "-") {
+      file_ = STDIN_FILENO;
+    } else {
+      // O_NONBLOCK: opening a FIFO would wait for a writer, and what it is can be asked only after.
+      file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+      if (file_ < 0) fail("cannot open ", name_, ": ", std::strerror(errno));
+    }
+    struct stat status {};
+    fstat(file_, &status);
+    regular_ = S_ISREG(status.st_mode);
+    if (path == "-") return;
+    const bool readable = regular_ || S_ISFIFO(status.st_mode) || isatty(file_) || is_null_device(status);
+    if (!readable) {
+      close(file_);
+      fail("cannot read ", name_, ": ", S_ISDIR(status.st_mode) ? "a directory" : "a device",
+           ", wanted a file or a pipe");
+    }
+    awaits_writer_ = S_ISFIFO(status.st_mode) && !is_anonymous_pipe(file_);
+    if (!awaits_writer_) wait_from_now_on();
   }
   ~Bytes() {
     if (gzip_) inflateEnd(&stream_);
@@ -31,20 +70,26 @@ class LineReader::Bytes {
   Bytes(const Bytes&) = delete;
   Bytes& operator=(const Bytes&) = delete;
 
-  // Up to and with the next "\n", or as much as there is before more must be read; empty only at the end.
-  // Valid until the next call.
+  // Up to and with the next end of a line, or as much as there is before more must be read; empty only at
+  // the end. Valid until the next call.
   std::string_view piece() {
-    if (ready_.empty()) ready_ = more();
-    const size_t end = ready_.find('\n');
+    if (ready_.empty()) {
+      ready_ = more();
+      given_ += ready_.size();
+      require(max_stream_bytes_ == 0 || given_ <= max_stream_bytes_ || (regular_ && !gzip_), name_,
+              ": more than ", max_stream_bytes_ >> 20, " MiB of text, which would be kept in memory");
+    }
+    const size_t end = find_end(ready_);
     const std::string_view result = ready_.substr(0, end == std::string_view::npos ? end : end + 1);
     ready_.remove_prefix(result.size());
     return result;
   }
+  bool is_end(char c) const { return c == '\n' || (carriage_returns_ && c == '\r'); }
 
   // Whether a line, or the end, can be had without waiting. The beginning of one is not enough: its writer
   // may be waiting too.
   bool waiting() const {
-    if (ready_.find('\n') != std::string_view::npos || stream_.avail_in > 0) return true;
+    if (find_end(ready_) != std::string_view::npos || stream_.avail_in > 0) return true;
     pollfd descriptor{file_, POLLIN, 0};
     return poll(&descriptor, 1, 0) > 0;
   }
@@ -61,14 +106,40 @@ class LineReader::Bytes {
     }
   }
 
+  size_t find_end(std::string_view text) const {
+    return carriage_returns_ ? text.find_first_of("\r\n") : text.find('\n');
+  }
+
+  void wait_from_now_on() { fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_NONBLOCK); }
+
+  // The first read of a FIFO. While it has no writer, reading gives 0 as at the end.
+  size_t read_when_written() {
+    constexpr int kPause = 50;
+    for (int waited = 0; waited < kWriterMilliseconds; waited += kPause) {
+      const ssize_t count = read(file_, raw_.data(), raw_.size());
+      if (count != 0) {
+        wait_from_now_on();
+        return count > 0 ? static_cast<size_t>(count) : read_raw(0);
+      }
+      pollfd descriptor{file_, POLLIN, 0};
+      poll(&descriptor, 1, kPause);
+      if (descriptor.revents == POLLHUP) return 0;  // a writer came, and went without a word
+    }
+    fail("cannot read ", name_, ": a FIFO that no program writes to");
+  }
+
   std::string_view more() {
-    if (!std::exchange(started_, true)) return start();
+    if (!std::exchange(started_, true)) {
+      const std::string_view first = start();
+      carriage_returns_ = first.find('\n') == std::string_view::npos && first.find('\r') < first.size() - 1;
+      return first;
+    }
     return gzip_ ? inflate_more() : std::string_view(raw_.data(), read_raw(0));
   }
 
   // Looks at the first two bytes, however slowly they come.
   std::string_view start() {
-    size_t have = read_raw(0);
+    size_t have = awaits_writer_ ? read_when_written() : read_raw(0);
     if (have == 1 && raw_[0] == '\x1f') have += read_raw(1);
     const std::string_view first(raw_.data(), have);
     if (!first.starts_with("\x1f\x8b")) return first;
@@ -106,17 +177,20 @@ class LineReader::Bytes {
   }
 
   std::string name_;
+  uint64_t max_stream_bytes_, given_ = 0;
   int file_ = -1;
+  bool regular_ = false, awaits_writer_ = false;
   bool started_ = false, gzip_ = false, member_ended_ = false;
+  bool carriage_returns_ = false;  // end lines
   z_stream stream_{};
   std::string_view ready_;
   std::array<char, kBufferBytes> raw_;
   std::array<char, kBufferBytes> plain_;
 };
 
-LineReader::LineReader(std::string path, size_t max_line_bytes)
+LineReader::LineReader(std::string path, size_t max_line_bytes, uint64_t max_stream_bytes)
     : name_(path == "-" ? "standard input" : path),
-      bytes_(std::make_unique<Bytes>(path, name_)),
+      bytes_(std::make_unique<Bytes>(path, name_, max_stream_bytes)),
       max_line_bytes_(max_line_bytes) {}
 LineReader::~LineReader() = default;
 LineReader::LineReader(LineReader&&) noexcept = default;
@@ -132,8 +206,12 @@ bool LineReader::next(std::string& line) {
   std::string_view piece = bytes_->piece();
   if (piece.empty()) return false;
   ++line_number_;
+  uint64_t seen = 0;
   for (bool ended = false; !piece.empty(); piece = ended ? std::string_view() : bytes_->piece()) {
-    ended = piece.back() == '\n';
+    ended = bytes_->is_end(piece.back());
+    seen += piece.size();
+    require(seen <= kHopelessLineBytes, place(), ": no end of the line within ", kHopelessLineBytes >> 20,
+            " MiB; is this a text?");
     // Two more than the limit: a line just at the limit may still have its end to come.
     if (line.size() + piece.size() > max_line_bytes_ + 2) fault_ = LineFault::too_long;
     if (fault_ == LineFault::none) line += piece;

@@ -1,5 +1,6 @@
 #include "data/sentence_modules.h"
 
+#include "io/file.h"
 #include "io/json.h"
 
 namespace fovea::data {
@@ -83,7 +84,7 @@ SentenceModules read_sentence_modules(const fs::path& folder) {
   SentenceModules modules;
   modules.model = folder;
   const fs::path path = folder / "modules.json";
-  if (!fs::exists(path)) return modules;
+  if (!path_exists(path)) return modules;
   const Json list = load_json(path);
   const std::string where = path.string();
   require(list.is_array() && !list.empty(), where, ": wanted a list of modules");
@@ -101,9 +102,9 @@ SentenceModules read_sentence_modules(const fs::path& folder) {
       fail(where, ": module ", i, " is a ", in_quotes(module.type),
            ", wanted Transformer, Pooling or Normalize");
   }
-  if (const fs::path file = modules.model / "sentence_bert_config.json"; fs::exists(file))
+  if (const fs::path file = modules.model / "sentence_bert_config.json"; path_exists(file))
     read_text_settings(file, modules);
-  if (const fs::path file = folder / "config_sentence_transformers.json"; fs::exists(file))
+  if (const fs::path file = folder / "config_sentence_transformers.json"; path_exists(file))
     read_prompt(file, modules);
   return modules;
 }

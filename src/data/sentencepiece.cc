@@ -161,6 +161,19 @@ class Sentences final : public sentencepiece::SentenceIterator {
   size_t stride_, text_ = 0, place_ = 0;
 };
 
+// Why training failed, in our words: the library's name options that nobody can give here.
+std::string training_failure(const std::string& reason, int32_t size) {
+  const std::string_view mark = " vs ";
+  const size_t place =
+      reason.find("required_chars") == std::string::npos ? std::string::npos : reason.find(mark);
+  if (place == std::string::npos)
+    return message("cannot learn a vocabulary of ", size, " tokens from this text; try another size");
+  const std::string_view rest = std::string_view(reason).substr(place + mark.size());
+  const std::string_view least = rest.substr(0, rest.find_first_not_of("0123456789"));
+  return message("vocabulary: got ", size, ", wanted at least ", least,
+                 ": one token for each character of the text and for each byte; choose a larger one");
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::span<const std::string>> texts,
@@ -199,8 +212,7 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::span<const s
   };
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(flags, &sentences, &model);
-  require(status.ok(), "cannot learn a SentencePiece vocabulary of ", options.size, ": ",
-          one_line(status.ToString()));
+  require(status.ok(), status.ok() ? "" : training_failure(status.ToString(), options.size));
   return parse_sentencepiece(model, "the SentencePiece model just trained");
 }
 

@@ -1,34 +1,20 @@
 #include "data/tokenizer.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-
 #include "base/error.h"
+#include "io/file.h"
 
 namespace fovea::data {
 namespace {
 
 constexpr const char* kFileNames[] = {"tokenizer.model", "vocab.txt"};
-constexpr uintmax_t kMaxFileBytes = uintmax_t{1} << 30;
+constexpr uint64_t kMaxFileBytes = uint64_t{1} << 30;
 
 void write(const std::filesystem::path& path, const std::string& bytes) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  require(file.good(), "cannot write ", path.string(), ": ", std::strerror(errno));
+  write_atomically(path, bytes);
 }
 
 std::shared_ptr<const Tokenizer> read(const std::filesystem::path& path) {
-  std::error_code error;
-  const uintmax_t size = std::filesystem::file_size(path, error);
-  require(!error, "cannot read ", path.string(), ": ", error.message());
-  require(size <= kMaxFileBytes, path.string(), ": ", size, " bytes, too large for a tokenizer");
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  require(file.good() || file.eof(), "cannot read ", path.string());
+  const std::string bytes = read_text(path, kMaxFileBytes);
   return path.extension() == ".model" ? parse_sentencepiece(bytes, path.string())
                                       : parse_words(bytes, path.string());
 }
@@ -36,7 +22,7 @@ std::shared_ptr<const Tokenizer> read(const std::filesystem::path& path) {
 // The tokenizer of a folder whose file name begins with `prefix`, or null.
 std::shared_ptr<const Tokenizer> find(const std::filesystem::path& folder, const std::string& prefix) {
   for (const char* name : kFileNames)
-    if (const auto path = folder / (prefix + name); std::filesystem::exists(path)) return read(path);
+    if (const auto path = folder / (prefix + name); path_exists(path)) return read(path);
   return nullptr;
 }
 

@@ -76,16 +76,34 @@ class RemoveOnExit {
 
 }  // namespace
 
-MappedFile::MappedFile(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+OpenedFile open_regular(const fs::path& path) {
+  // O_NONBLOCK: opening a FIFO would wait for its writer. It means nothing to a regular file.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) fail_with_errno("open", path);
   struct stat info {};
   const bool known = ::fstat(descriptor, &info) == 0;
-  if (!known || !S_ISREG(info.st_mode)) {
-    ::close(descriptor);
-    fail("cannot read ", path.string(), ": not a regular file");
-  }
-  size_ = static_cast<size_t>(info.st_size);
+  if (known && S_ISREG(info.st_mode)) return {descriptor, static_cast<uint64_t>(info.st_size)};
+  ::close(descriptor);
+  fail("cannot read ", path.string(), ": ",
+       known && S_ISDIR(info.st_mode) ? "a directory, wanted a file" : "not a regular file");
+}
+
+bool path_exists(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  require(fs::status_known(status) && status.type() != fs::file_type::unknown, "cannot read ", path.string(),
+          ": ", error.message());
+  return fs::exists(status);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return path_exists(path) && fs::is_directory(path, ignored);
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const auto [descriptor, bytes] = open_regular(path);
+  size_ = static_cast<size_t>(bytes);
   if (size_ > 0) {
     // Weights that are read in place may be trained: what is written stays in memory, never in the file.
     void* mapped = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
@@ -133,7 +151,8 @@ void FileWriter::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_with_errno("write", path_);
+    if (written == 0) errno = ENOSPC;  // a device that takes nothing more
+    if (written <= 0) fail_with_errno("write", path_);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }
@@ -184,7 +203,10 @@ void DirectorySet::write(const std::string& name, const std::function<void(FileW
 }
 
 void DirectorySet::commit() {
-  for (const auto& entry : fs::directory_iterator(temporary_)) sync_path(entry.path(), O_RDONLY);
+  std::error_code error;
+  for (fs::directory_iterator it(temporary_, error), end; !error && it != end; it.increment(error))
+    sync_path(it->path(), O_RDONLY);
+  require(!error, "cannot read ", temporary_.string(), ": ", error.message());
   sync_directory(temporary_);
   rename_or_fail(temporary_, target_);
   committed_ = true;

@@ -15,10 +15,24 @@
 
 namespace fovea {
 
+// A file opened for reading: its descriptor, and how many bytes it has.
+struct OpenedFile {
+  int descriptor = -1;  // the caller closes it
+  uint64_t size = 0;
+};
+// Never waits, whatever the path names. Throws Error when the file cannot be opened, or is a directory, a
+// device, a pipe or anything else but a regular file.
+OpenedFile open_regular(const std::filesystem::path& path);
+
+// Whether something, or a directory, is there; links are followed. Throws Error, naming the path, when that
+// cannot be found out: a loop of symbolic links, no permission.
+bool path_exists(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
 // A file's bytes, mapped read-only; valid as long as the object lives. Movable.
 class MappedFile {
  public:
-  // Throws Error when the file cannot be opened or is no regular file.
+  // Throws Error as open_regular() does.
   explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -320,6 +321,15 @@ std::vector<float> SafetensorsView::read(const std::string& name) const {
   std::vector<float> values(static_cast<size_t>(found.shape.count()));
   read(found, values);
   return values;
+}
+
+void require_finite(const Tensor& tensor, std::string_view name, std::string_view where) {
+  const Tensor flat = tensor.contiguous();
+  const float *const begin = flat.data(), *const end = begin + flat.count();
+  const float* const bad = std::find_if_not(begin, end, [](float value) { return std::isfinite(value); });
+  if (bad == end) return;
+  fail(where, ": ", in_quotes(name), " holds ", std::isnan(*bad) ? "NaN" : "infinity", " at element ",
+       bad - begin, ", wanted finite weights; the file is damaged, or its training diverged");
 }
 
 Tensor SafetensorsView::tensor(const std::string& name) const {

@@ -31,6 +31,10 @@ int64_t dtype_size(Dtype dtype);
 // Turns `bytes` of `dtype` into float32, one by one; out.size() elements. Throws for the 8-bit floats.
 void convert_to_float(Dtype dtype, std::span<const std::byte> bytes, std::span<float> out);
 
+// Weights that answer must be numbers: throws Error, beginning with `where` and naming the tensor, when a
+// value is NaN or infinite.
+void require_finite(const Tensor& tensor, std::string_view name, std::string_view where);
+
 using Metadata = std::map<std::string, std::string>;
 
 // One tensor's place in a file.

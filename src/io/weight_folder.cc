@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "io/file.h"
 #include "io/json.h"
 
 namespace fovea {
@@ -15,7 +16,7 @@ constexpr uint64_t kLargestIndex = uint64_t{1} << 26;
 constexpr size_t kMostShards = 1000;
 
 [[noreturn]] void fail_without(const fs::path& folder) {
-  require(!fs::exists(folder / kPickled), folder.string(), " has ", kPickled, " but no ", kWhole,
+  require(!path_exists(folder / kPickled), folder.string(), " has ", kPickled, " but no ", kWhole,
           "; convert it in that folder with Python: import torch, safetensors.torch; "
           "safetensors.torch.save_file({k: v.contiguous().clone() for k, v in torch.load('",
           kPickled, "', weights_only=True).items()}, '", kWhole, "')");
@@ -35,12 +36,12 @@ std::string shard_name(const nlohmann::json& value, const std::string& where) {
 }  // namespace
 
 WeightFolder::WeightFolder(const fs::path& folder) : where_((folder / kWhole).string()) {
-  if (fs::exists(folder / kWhole)) {
+  if (path_exists(folder / kWhole)) {
     open(folder / kWhole);
     return;
   }
   const fs::path index = folder / kIndex;
-  if (!fs::exists(index)) fail_without(folder);
+  if (!path_exists(index)) fail_without(folder);
   where_ = index.string();
   const nlohmann::json json = parse_large_json(read_text(index, kLargestIndex), where_);
   require(json.is_object() && json.contains("weight_map") && json["weight_map"].is_object(), where_,
@@ -49,7 +50,7 @@ WeightFolder::WeightFolder(const fs::path& folder) : where_((folder / kWhole).st
   for (const auto& item : json["weight_map"].items()) shards.insert(shard_name(item.value(), where_));
   require(shards.size() <= kMostShards, where_, ": ", shards.size(), " shards, wanted at most ", kMostShards);
   for (const std::string& shard : shards) {
-    require(fs::exists(folder / shard), where_, ": the shard ", in_quotes(shard), " is missing");
+    require(path_exists(folder / shard), where_, ": the shard ", in_quotes(shard), " is missing");
     open(folder / shard);
   }
   for (const auto& item : json["weight_map"].items())
@@ -64,6 +65,12 @@ void WeightFolder::open(const fs::path& path) {
     names_.push_back(entry.name);
     element_count_ += entry.shape.count();
   }
+}
+
+Tensor WeightFolder::tensor(const std::string& name) const {
+  Tensor tensor = file_of(name)->mapped(name);
+  require_finite(tensor, name, where_);
+  return tensor;
 }
 
 const SafetensorsFile* WeightFolder::file_of(const std::string& name) const {

@@ -20,9 +20,9 @@ class WeightFolder {
   explicit WeightFolder(const std::filesystem::path& folder);
 
   bool contains(const std::string& name) const { return files_of_.contains(name); }
-  // Both throw Error when there is no such tensor.
+  // Both throw Error when there is no such tensor; tensor() also when it holds NaN or infinity.
   const TensorEntry& entry(const std::string& name) const { return (*file_of(name))->entry(name); }
-  Tensor tensor(const std::string& name) const { return file_of(name)->mapped(name); }
+  Tensor tensor(const std::string& name) const;
   // In the order of the files.
   const std::vector<std::string>& names() const { return names_; }
   // Elements of all tensors together: no model read from here is larger.

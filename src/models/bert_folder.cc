@@ -125,8 +125,8 @@ BertHeads heads_to_read(const BertHeads& wanted, const BertHeads& there) {
 
 BertConfig read_bert_config(const fs::path& folder) {
   const fs::path path = folder / "config.json";
-  require(fs::is_directory(folder), "model folder ", in_quotes(folder.string()), " does not exist");
-  require(fs::exists(path), folder.string(), " is no model folder: it has no config.json");
+  require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
+  require(path_exists(path), folder.string(), " is no model folder: it has no config.json");
   return bert_config(load_json(path), path.string());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/tape.h"
+#include "io/safetensors.h"
 #include "nn/projection.h"
 
 namespace fovea::nn {
@@ -105,6 +106,7 @@ std::vector<Tensor> find_all(const std::vector<NamedParameter>& state, const Fin
     require(value.defined(), "weights: '", name, "' of shape ", parameter.shape(), " is missing");
     require(value.shape() == parameter.shape(), "weights: '", name, "' has shape ", value.shape(),
             ", wanted ", parameter.shape());
+    require_finite(value, name, "weights");  // else it would answer nonsense
     values.push_back(std::move(value));
   }
   return values;

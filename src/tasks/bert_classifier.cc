@@ -12,12 +12,6 @@
 namespace fovea::tasks {
 namespace {
 
-void check_vocabulary(const data::Tokenizer& tokenizer, const models::BertConfig& config,
-                      const std::filesystem::path& folder) {
-  require(tokenizer.size() <= config.vocab_size, folder.string(), ": the tokenizer has ", tokenizer.size(),
-          " tokens, but config.json says ", config.vocab_size);
-}
-
 constexpr const char* kTokenizerFiles[] = {
     "vocab.txt",  "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
     "vocab.json", "merges.txt"};
@@ -25,8 +19,7 @@ constexpr const char* kTokenizerFiles[] = {
 // A tokenizer travels as the files it came in.
 void take_tokenizer(const std::filesystem::path& folder, ClassifierParts& parts) {
   for (const char* name : kTokenizerFiles)
-    if (std::filesystem::exists(folder / name))
-      parts.tokenizer_files.emplace_back(name, read_text(folder / name));
+    if (path_exists(folder / name)) parts.tokenizer_files.emplace_back(name, read_text(folder / name));
 }
 
 ClassifierParts with_network(std::unique_ptr<models::Bert> bert, int64_t max_tokens) {
@@ -63,7 +56,7 @@ ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::
   loaded.network->name_labels(std::move(labels));
   const data::EncoderTokenizer tokenizer =
       data::load_encoder_tokenizer(modules.model, loaded.network->config().model_type);
-  check_vocabulary(*tokenizer.tokenizer, loaded.network->config(), folder);
+  data::require_as_many_tokens(*tokenizer.tokenizer, loaded.network->config().vocab_size, folder.string());
   ClassifierParts parts = with_network(std::move(loaded.network), max_tokens);
   parts.tokenizer = tokenizer.tokenizer;
   take_tokenizer(modules.model, parts);
@@ -74,7 +67,7 @@ ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const 
                                      std::vector<std::string> labels, int64_t max_tokens) {
   const models::BertConfig config = models::bert_config(settings, (folder / "config.json").string());
   const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(folder, config.model_type);
-  check_vocabulary(*tokenizer.tokenizer, config, folder);
+  data::require_as_many_tokens(*tokenizer.tokenizer, config.vocab_size, folder.string());
   // The parts' network is the encoder within a classifier, as the checkpoint names its weights.
   ClassifierParts parts;
   auto network = nn::load_network(folder / "model.safetensors", [&] {

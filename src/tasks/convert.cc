@@ -14,7 +14,7 @@ Conversion convert_translation(const fs::path& folder, const std::string& to, co
   const Inference usable(*parts.network, parts.compute);  // refuses what could not be translated with
   DirectorySet set(out);
   save_translation(set.path(), parts);
-  if (fs::exists(folder / "README.md"))
+  if (path_exists(folder / "README.md"))
     set.write("README.md", [&](FileWriter& file) {
       file.write(read_text(folder / "README.md"));
       file.write(message("\nWeights in ", to, ", made by `fovea convert` from ", folder.string(), ".\n"));

@@ -8,6 +8,7 @@
 #include "data/encoder_tokenizer.h"
 #include "data/text.h"
 #include "infer/length_batches.h"
+#include "io/file.h"
 #include "io/json.h"
 #include "models/bert_folder.h"
 #include "nn/int8_weights.h"
@@ -59,8 +60,7 @@ std::vector<MaskCandidate> best_of(std::span<const float> logits, int64_t top,
 
 EncoderParts load_encoder(const std::filesystem::path& folder, const std::optional<models::BertHeads>& heads,
                           const std::string& compute) {
-  require(std::filesystem::is_directory(folder), "model folder ", in_quotes(folder.string()),
-          " does not exist");
+  require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
   EncoderParts parts;
   parts.compute = compute_named(compute);
   parts.folder = folder.string();
@@ -69,8 +69,7 @@ EncoderParts load_encoder(const std::filesystem::path& folder, const std::option
   const models::BertConfig config = models::read_bert_config(model);
   const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(model, config.model_type);
   parts.tokenizer = tokenizer.tokenizer;
-  require(parts.tokenizer->size() <= config.vocab_size, model.string(), ": the tokenizer has ",
-          parts.tokenizer->size(), " tokens, but config.json says ", config.vocab_size);
+  data::require_as_many_tokens(*parts.tokenizer, config.vocab_size, model.string());
   int64_t& most = parts.modules.max_tokens;
   if (most == 0) most = tokenizer.max_tokens;
   most = most == 0 ? config.longest() : std::min(most, config.longest());
@@ -120,13 +119,13 @@ void Embedder::pool(const float* states, int64_t tokens, float* row) const {
 Embeddings Embedder::embed(std::span<const std::string> lines) const {
   std::vector<std::vector<int32_t>> texts;
   std::vector<int64_t> lengths;
-  Embeddings result{Tensor({static_cast<int64_t>(lines.size()), width()})};
+  Embeddings result{Tensor({static_cast<int64_t>(lines.size()), width()}), {}};
   for (const std::string& line : lines) {
     const std::string text = modules_.prompt + line;
     const std::vector<int32_t> ids = tokenizer_->encode(modules_.lowercase ? data::lowercase(text) : text);
     texts.push_back(tokenizer_->mark(ids, max_tokens_).ids);
     lengths.push_back(static_cast<int64_t>(texts.back().size()));
-    result.cut += static_cast<int64_t>(ids.size()) + tokenizer_->marks_around(false) > max_tokens_;
+    result.cut.push_back(static_cast<int64_t>(ids.size()) + tokenizer_->marks_around(false) > max_tokens_);
   }
   for_length_batches(lengths, {.tokens = batch_tokens_}, [&](std::span<const size_t> members) {
     std::vector<int32_t> ids, sizes;

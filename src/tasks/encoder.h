@@ -42,21 +42,23 @@ struct EmbedOptions {
   static constexpr auto fields() {
     using T = EmbedOptions;
     return std::tuple{
-        Field{"pooling", &T::pooling,
-              "what of a text's tokens becomes its vector: mean, cls (the first one's) or max; without it, "
-              "as the "
-              "folder says, or mean"},
+        Field{
+            "pooling", &T::pooling,
+            "how the states of all tokens become one vector: mean, cls (the state of the first token) or max "
+            "(default: as the folder says, or mean)"},
         Field{"normalize", &T::normalize,
-              "yes: vectors of length 1; no: as they come; without it, as the folder says, or no"},
+              "scale vectors to length 1: yes or no (default: as the folder says, or no)"},
         Field{"max_tokens", &T::max_tokens,
-              "tokens read of a text, its marks among them; 0: as the folder says"},
-        Field{"batch_tokens", &T::batch_tokens, "tokens read at once"}};
+              "tokens read of a text, [CLS] and [SEP] included; the rest of a longer text is not read, and a "
+              "notice on standard error says so; 0: as many as the folder says"},
+        Field{"batch_tokens", &T::batch_tokens,
+              "tokens read at once; changes speed and memory, not the result"}};
   }
 };
 
 struct Embeddings {
-  Tensor rows;      // [lines, width]
-  int64_t cut = 0;  // lines that were longer than max_tokens
+  Tensor rows;               // [lines, width]
+  std::vector<uint8_t> cut;  // [lines]: whether a line was longer than max_tokens
 };
 
 class Embedder {

@@ -1,5 +1,6 @@
 #include "tasks/explain.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -8,6 +9,10 @@
 
 namespace fovea::tasks {
 namespace {
+
+constexpr int64_t kBeam = 5;
+// A map of more is too large to be looked at, and too much to keep of every head.
+constexpr int64_t kMostExplained = 1024;
 
 constexpr std::array<std::string_view, 6> kEndings = {".png", ".svg", ".pdf", ".html", ".json", ".txt"};
 
@@ -21,22 +26,28 @@ int64_t parse_place(const std::string& text, std::string_view word, const char* 
 }
 
 std::optional<int64_t> chosen_layer(const ExplainOptions& options) {
-  if (options.layer.empty()) return {};
-  return parse_place(options.layer, "rollout", "layer");
+  if (!options.layer) return {};
+  return parse_place(*options.layer, "rollout", "--layer");
 }
 
 std::optional<int64_t> chosen_head(const ExplainOptions& options) {
-  if (options.head.empty()) return {};
-  return parse_place(options.head, "average", "head");
+  if (!options.head) return {};
+  return parse_place(*options.head, "average", "--head");
+}
+
+void check_kind(const std::string& name) {
+  const bool known =
+      name == "all" || std::any_of(kAttentionKinds.begin(), kAttentionKinds.end(),
+                                   [&](AttentionKind kind) { return kind_name(kind) == name; });
+  require(known, "--kind: got ", in_quotes(name), ", wanted cross, encoder, decoder or all");
 }
 
 // Kinds to draw, in the order they are drawn; those that a model lacks only fail when asked for by name.
 std::vector<AttentionKind> chosen_kinds(const AttentionRecord& record, const ExplainOptions& options) {
-  if (options.kind != "all") {
-    for (const AttentionKind kind : kAttentionKinds)
-      if (kind_name(kind) == options.kind) return {kind};
-    fail("kind: got ", in_quotes(options.kind), ", wanted cross, encoder, decoder or all");
-  }
+  const std::string name = options.kind.value_or("cross");
+  check_kind(name);
+  for (const AttentionKind kind : kAttentionKinds)
+    if (kind_name(kind) == name) return {kind};
   std::vector<AttentionKind> kinds;
   for (const AttentionKind kind : kAttentionKinds)
     if (!record.layers_of(kind).empty()) kinds.push_back(kind);
@@ -73,20 +84,62 @@ Figure figure_of(const AttentionRecord& record, const ExplainOptions& options) {
   return all;
 }
 
+void check_threshold(const ExplainOptions& options) {
+  require(!options.threshold || (*options.threshold >= 0 && *options.threshold <= 1), "--threshold: got ",
+          options.threshold.value_or(0), ", wanted a weight from 0 to 1");
+}
+
 std::string pairs_of(const AttentionRecord& record, const ExplainOptions& options) {
-  require(options.threshold >= 0 && options.threshold <= 1, "threshold: got ", options.threshold,
-          ", wanted a weight from 0 to 1");
+  check_threshold(options);
   const AttentionChoice choice = single_choice(record, options);
-  require(choice.kind == AttentionKind::cross,
-          "a .txt file holds pairs of source and target words: wanted --kind cross");
+  require(choice.kind == AttentionKind::cross, "--kind ", kind_name(choice.kind),
+          " does not apply to a .txt file, which holds pairs of source and target words: use --kind cross");
   const WeightMatrix weights = merge_words(choose(record, choice), record.target, record.source);
-  return pharaoh(aligned_pairs(weights, options.threshold)) + "\n";
+  return pharaoh(aligned_pairs(weights, options.threshold.value_or(0))) + "\n";
+}
+
+// An option that was given, by its flag.
+struct Given {
+  const char* flag;
+  bool given;
+};
+
+template <class... Parts>
+void refuse(std::initializer_list<Given> options, const Parts&... why) {
+  for (const Given& option : options) require(!option.given, option.flag, why...);
+}
+
+void check_translator(const ExplainOptions& o, const std::string& form) {
+  if (form == ".html" || form == ".json")
+    refuse({{"--kind", o.kind.has_value()},
+            {"--layer", o.layer.has_value()},
+            {"--head", o.head.has_value()},
+            {"--words", o.words}},
+           " does not apply to a ", form, " file, which holds every kind, layer and head");
+  if (form != ".txt") refuse({{"--threshold", o.threshold.has_value()}}, " applies to .txt files only");
+  if (o.target)
+    refuse({{"--beam", o.beam.has_value()}}, " does not apply with --target: nothing is translated");
+}
+
+void check_text_classifier(const ExplainOptions& o, const std::string& form, const std::string& is) {
+  refuse({{"--target", o.target.has_value()},
+          {"--threshold", o.threshold.has_value()},
+          {"--beam", o.beam.has_value()}},
+         " needs a translator; ", is);
+  const std::initializer_list<Given> of_heads = {
+      {"--layer", o.layer.has_value()}, {"--head", o.head.has_value()}, {"--words", o.words}};
+  if (!o.kind) return refuse(of_heads, " needs --kind encoder; ", is, ", whose words are shown otherwise");
+  require(*o.kind == "encoder", "--kind: got ", in_quotes(*o.kind), ", wanted encoder; ", is);
+  if (form == ".json" || form == ".txt")
+    refuse({{"--kind", true}}, " does not apply to a ", form,
+           form == ".json" ? " file, which holds everything" : " file, which holds words and their weights");
+  if (form == ".html") refuse(of_heads, " does not apply to a .html file, which holds every layer and head");
 }
 
 }  // namespace
 
-AttentionRecord record_attention(const TranslationParts& parts, std::span<const int32_t> source,
-                                 std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
+AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
+                                  std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
   data::ParallelIds pair;
   pair.source.append(source);
   pair.target.append(target);
@@ -105,6 +158,12 @@ AttentionRecord record_attention(const TranslationParts& parts, std::span<const 
   record.target = token_line(*parts.tokenizers.target, batch.target_out);
   record.fed = token_line(*parts.tokenizers.target, batch.target_in);
   record.layers = recorder.take();
+  return record;
+}
+
+AttentionRecord record_attention(const TranslationParts& parts, std::span<const int32_t> source,
+                                 std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
+  AttentionRecord record = observe_attention(parts, source, target, std::move(kinds));
   require(!record.layers.empty(), "a model of kind ", in_quotes(parts.model), " has no attention to show");
   return record;
 }
@@ -115,6 +174,8 @@ AttentionRecord explain_translation(const TranslationParts& parts, const std::st
   require(!target || data::is_utf8(*target), "the target is not UTF-8");
   const std::vector<int32_t> source_ids = parts.tokenizers.source->encode(source);
   require(!source_ids.empty(), "the sentence is empty: nothing to look at");
+  require(static_cast<int64_t>(source_ids.size()) <= kMostExplained, "the sentence has ", source_ids.size(),
+          " tokens; attention can be shown of at most ", kMostExplained);
   std::vector<int32_t> target_ids;
   std::string text;
   if (target) {
@@ -122,7 +183,10 @@ AttentionRecord explain_translation(const TranslationParts& parts, const std::st
     text = *target;
   } else {
     const Translator translator(*parts.network, parts.tokenizers, parts.compute);
-    Translation best = translator.translate({&source, 1}, {.beam = options.beam})[0].at(0);
+    Translation best =
+        translator
+            .translate({&source, 1}, {.beam = options.beam.value_or(kBeam), .max_tokens = kMostExplained})[0]
+            .at(0);
     target_ids = std::move(best.tokens);
     text = std::move(best.text);
   }
@@ -131,6 +195,41 @@ AttentionRecord explain_translation(const TranslationParts& parts, const std::st
   record.target_text = std::move(text);
   record.target_given = target.has_value();
   return record;
+}
+
+void check_explain(const FolderContents& contents, const ExplainOptions& o, const std::string& form) {
+  if (!form.empty()) check_explain_ending("file" + form);
+  contents.require_can(Ability::explain);
+  const std::string is =
+      message(contents.folder.string(), " is a", contents.kind == FolderKind::image_classifier ? "n " : " ",
+              name_of(contents.kind));
+  switch (contents.kind) {
+    case FolderKind::translator:
+      check_translator(o, form);
+      break;
+    case FolderKind::text_classifier:
+      check_text_classifier(o, form, is);
+      break;
+    case FolderKind::image_classifier:
+      refuse({{"--target", o.target.has_value()},
+              {"--threshold", o.threshold.has_value()},
+              {"--beam", o.beam.has_value()}},
+             " needs a translator; ", is);
+      refuse({{"--kind", o.kind.has_value()},
+              {"--layer", o.layer.has_value()},
+              {"--head", o.head.has_value()},
+              {"--words", o.words}},
+             " needs a translator or a text classifier; ", is);
+      break;
+    case FolderKind::encoder:
+      break;
+  }
+  if (o.kind) check_kind(*o.kind);
+  const auto layer = chosen_layer(o), head = chosen_head(o);
+  require(!head || layer != AttentionChoice::kRollout,
+          "--head does not apply to --layer rollout, which joins all heads");
+  check_threshold(o);
+  require(!o.beam || *o.beam >= 1, "--beam: got ", o.beam.value_or(0), ", wanted 1 or more");
 }
 
 void check_explain_ending(const std::filesystem::path& path) {
@@ -157,9 +256,11 @@ std::string explain_text(const AttentionRecord& record, const ExplainOptions& op
 }
 
 Alignment align(const TranslationParts& parts, const std::string& line, const Translation& translation) {
-  const AttentionRecord record = record_attention(parts, parts.tokenizers.source->encode(line),
-                                                  translation.tokens, {AttentionKind::cross});
-  const AttentionChoice choice{AttentionKind::cross, alignment_layer(record)};
+  std::vector<int32_t> source = parts.tokenizers.source->encode(line);
+  if (translation.cut_to > 0) source.resize(static_cast<size_t>(translation.cut_to));
+  const AttentionRecord record = record_attention(parts, source, translation.tokens, {AttentionKind::cross});
+  const AlignmentChoice usual = parts.alignment.value_or(AlignmentChoice{alignment_layer(record)});
+  const AttentionChoice choice{AttentionKind::cross, usual.layer, usual.head};
   return {record.source.words, record.target.words,
           merge_words(choose(record, choice), record.target, record.source)};
 }

@@ -12,33 +12,48 @@
 #include "base/fields.h"
 #include "explain/attention_maps.h"
 #include "explain/attention_record.h"
+#include "tasks/folder_contents.h"
 #include "tasks/translator.h"
 
 namespace fovea::tasks {
 
+// What a value is when it is not given depends on the model and the form; what is given is used or refused.
 struct ExplainOptions {
-  std::string kind = "cross";
-  std::string layer = "", head = "";  // empty: as many as the form can show
+  std::optional<std::string> target = {}, kind = {}, layer = {}, head = {};
   bool words = false;
-  double threshold = 0;
-  int64_t beam = 5;
+  std::optional<double> threshold = {};
+  std::optional<int64_t> beam = {};
 
   static constexpr auto fields() {
     using T = ExplainOptions;
     return std::tuple{
+        Field{"target", &T::target,
+              "translator: explain this translation (default: the translation that the model finds)"},
         Field{"kind", &T::kind,
-              "who looks: cross (translation at source), encoder (source at itself), decoder (translation at "
-              "what is written of it), or all"},
-        Field{"layer", &T::layer, "one layer, counted from 0, or rollout"},
-        Field{"head", &T::head, "one head, counted from 0, or average"},
+              "attention to show: cross (translation to source), encoder (source to itself), decoder "
+              "(translation to what is written of it) or all (default: cross; of a text classifier, the "
+              "weights of its words)"},
+        Field{"layer", &T::layer,
+              "show one layer, counted from 0, or rollout (default: all; the layer of alignments where one "
+              "map is shown)"},
+        Field{"head", &T::head,
+              "show one head, counted from 0, or average (default: all; average where one map is shown)"},
         Field{"words", &T::words, "join sub-words to words"},
         Field{"threshold", &T::threshold,
-              "of .txt: give every pair of at least this weight instead of each word's strongest"},
-        Field{"beam", &T::beam, "hypotheses kept when the model translates; 1 is greedy"}};
+              ".txt: write every pair with at least this weight, from 0 to 1 (default: the strongest source "
+              "word of each target word)"},
+        Field{"beam", &T::beam, "hypotheses kept while translating; 1 is greedy search (default 5)"}};
   }
 };
 
-// Feeds the pair to the model and keeps what it looks at. Throws Error when the model has no attention.
+// Throws Error for an option that has no meaning for the kind of model, the form or the other options. form:
+// a file's ending, or empty for a terminal.
+void check_explain(const FolderContents& contents, const ExplainOptions& options, const std::string& form);
+
+// Feeds the pair to the model and keeps what it looks at: without layers where the model has no attention.
+AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
+                                  std::span<const int32_t> target, std::vector<AttentionKind> kinds);
+// The same; throws Error when the model has no attention.
 AttentionRecord record_attention(const TranslationParts& parts, std::span<const int32_t> source,
                                  std::span<const int32_t> target,
                                  std::vector<AttentionKind> kinds = {kAttentionKinds.begin(),

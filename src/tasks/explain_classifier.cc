@@ -7,6 +7,7 @@
 #include "explain/attention_maps.h"
 #include "explain/attention_page.h"
 #include "explain/report.h"
+#include "tasks/text_input.h"
 
 namespace fovea::tasks {
 namespace {
@@ -49,13 +50,15 @@ WeighedSentence weigh(const data::Tokenizer& tokenizer, std::span<const int32_t>
 ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std::string& text) {
   require(data::is_utf8(text), "the text is not UTF-8");
   require(!data::strip(text).empty(), "the text is empty: nothing to look at");
-  const std::vector<int32_t> ids = data::encode_text(text, *parts.tokenizer, parts.encoding);
+  bool cut = false;
+  const std::vector<int32_t> ids = encode_input(text, *parts.tokenizer, parts.encoding, cut);
   const auto count = static_cast<int64_t>(ids.size());
   data::PackedSentences one;
   one.append(ids);
   PoolingRecorder recorder(count <= kMostExplainedTokens);
   ClassifierExplanation result;
   result.text = text;
+  result.cut_to = cut ? count : 0;
   result.labels = parts.labels;
   {
     const ObserveAttention observe(recorder);
@@ -99,7 +102,7 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
                                     const std::filesystem::path& path) {
   check_explain_ending(path);
   const std::string ending = path.extension().string();
-  if (options.kind == "encoder" && ending != ".json" && ending != ".txt") {
+  if (options.kind && ending != ".json" && ending != ".txt") {
     require(!e.record.layers.empty(), "the model has no heads to show");
     return explain_file(e.record, options, path);
   }
@@ -126,10 +129,9 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
     return text;
   }
   if (ending != ".json") return draw(e.words, picture_format(path));
-  Json json{
-      {"text", e.text}, {"label", told}, {"probabilities", Json::object()}, {"sentences", Json::array()}};
-  for (size_t i = 0; i < e.labels.size(); ++i)
-    json["probabilities"][e.labels[i]] = value_to_json(e.prediction.probabilities[i]);
+  Json json{{"text", e.text}};
+  json.update(prediction_json(e.prediction, e.labels));
+  json["sentences"] = Json::array();
   for (const WeighedSentence& sentence : e.words.sentences) {
     Json words = Json::array(), weights = Json::array();
     for (const WeighedWord& word : sentence.words) {
@@ -143,8 +145,10 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
   return json.dump() + "\n";
 }
 
-std::string explain_classifier_text(const ClassifierExplanation& explanation) {
-  return shade(explanation.words);
+std::string explain_classifier_text(const ClassifierExplanation& explanation, const ExplainOptions& options) {
+  if (!options.kind) return shade(explanation.words);
+  require(!explanation.record.layers.empty(), "the model has no heads to show");
+  return explanation.words.title + "\n\n" + explain_text(explanation.record, options);
 }
 
 }  // namespace fovea::tasks

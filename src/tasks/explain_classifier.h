@@ -13,6 +13,7 @@ namespace fovea::tasks {
 
 struct ClassifierExplanation {
   std::string text;
+  int64_t cut_to = 0;  // tokens read, where the text has more; 0: all were read
   Prediction prediction;
   std::vector<std::string> labels;
   // What each word weighs in the model's sum of the text; of a model that has sentences, within its sentence.
@@ -30,10 +31,11 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
 
 // The file's bytes, by its ending: .png, .svg, .pdf (the shaded text), .html (the same with probabilities),
 // .json (everything), .txt (a word and its weight a line).
-// With options.kind "encoder", .png, .svg, .pdf and .html show the heads of a Transformer instead.
+// With options.kind, .png, .svg, .pdf and .html show the heads of a Transformer instead.
 std::string explain_classifier_file(const ClassifierExplanation& explanation, const ExplainOptions& options,
                                     const std::filesystem::path& path);
-// Label, probability and shaded words, for a terminal.
-std::string explain_classifier_text(const ClassifierExplanation& explanation);
+// Label, probability and shaded words (with options.kind, the map of a Transformer's heads), for a terminal.
+std::string explain_classifier_text(const ClassifierExplanation& explanation,
+                                    const ExplainOptions& options = {});
 
 }  // namespace fovea::tasks

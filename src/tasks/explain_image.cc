@@ -56,11 +56,8 @@ bool weighs_places(const ImageExplanation& e) {
 }
 
 Json to_json(const ImageExplanation& e) {
-  Json json{{"label", e.labels[static_cast<size_t>(e.prediction.label)]},
-            {"probabilities", Json::object()},
-            {"gates", Json::array()}};
-  for (size_t i = 0; i < e.labels.size(); ++i)
-    json["probabilities"][e.labels[i]] = value_to_json(e.prediction.probabilities[i]);
+  Json json = prediction_json(e.prediction, e.labels);
+  json["gates"] = Json::array();
   for (const ShownGate& gate : e.gates)
     json["gates"].push_back({{"name", gate.name},
                              {"rows", gate.rows},
@@ -87,10 +84,14 @@ std::string page(const ImageExplanation& e) {
 }  // namespace
 
 ImageExplanation explain_image(const ImageClassifierParts& parts, const std::filesystem::path& picture) {
+  return explain_image(parts, data::read_picture_as(picture, parts.form));
+}
+
+ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<uint8_t> pixels) {
   ImageExplanation result;
   result.labels = parts.labels;
   result.form = parts.form;
-  result.pixels = data::read_picture_as(picture, parts.form);
+  result.pixels = std::move(pixels);
   GateRecorder recorder;
   {
     const ObserveAttention observe(recorder);

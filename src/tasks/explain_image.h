@@ -32,6 +32,8 @@ struct ImageExplanation {
 
 // Throws Error when the picture cannot be read or the model has no gates.
 ImageExplanation explain_image(const ImageClassifierParts& parts, const std::filesystem::path& picture);
+// pixels: in the model's form, [height, width, channels].
+ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<uint8_t> pixels);
 
 // The picture, and it again under each block's attention to places (CBAM).
 OverlayFigure places_figure(const ImageExplanation& explanation);

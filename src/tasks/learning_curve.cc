@@ -1,5 +1,7 @@
 #include "tasks/learning_curve.h"
 
+#include <algorithm>
+
 #include "io/file.h"
 #include "io/json.h"
 
@@ -27,6 +29,17 @@ LearningCurve read_curve(std::string_view log) {
     add(line, "value", curve.score);
   }
   return curve;
+}
+
+bool still_improving(const LearningCurve& curve) {
+  if (curve.score.size() < 4) return false;
+  const ChartPoint last = curve.score.back();
+  double before = 0, best = last.y;
+  for (const ChartPoint& point : curve.score) {
+    if (point.x <= last.x * 2 / 3) before = std::max(before, point.y);
+    best = std::max(best, point.y);
+  }
+  return last.y >= best && last.y - before > 0.1 * last.y;
 }
 
 void write_curve(const std::filesystem::path& run) {

@@ -20,6 +20,10 @@ struct LearningCurve {
 // the run went by. Lines that are not understood are left out.
 LearningCurve read_curve(std::string_view log);
 
+// Whether the score was rising fast when the run ended: the last is the best so far, and the last third of
+// the run brought more than a tenth of it.
+bool still_improving(const LearningCurve& curve);
+
 // Writes DIR/curve.svg from DIR/train.jsonl.
 void write_curve(const std::filesystem::path& run);
 

@@ -1,6 +1,7 @@
 #include "tasks/model_folder.h"
 
 #include "base/error.h"
+#include "io/file.h"
 
 namespace fovea::tasks {
 namespace {
@@ -9,21 +10,19 @@ namespace {
 std::string unfinished_hint(const std::filesystem::path& folder) {
   for (const char* name : {"best", "last"}) {
     const std::filesystem::path checkpoint = folder / "checkpoints" / name;
-    if (std::filesystem::exists(checkpoint / "config.json"))
+    if (path_exists(checkpoint / "config.json"))
       return "; its training has not finished: use " + checkpoint.string() + " so far";
   }
-  return std::filesystem::exists(folder / "checkpoints")
-             ? "; its training has not finished: run `fovea train` again"
-             : "";
+  return path_exists(folder / "checkpoints") ? "; its training has not finished: run `fovea train` again"
+                                             : "";
 }
 
 }  // namespace
 
 FolderConfig read_folder_config(const std::filesystem::path& folder, const std::string& task) {
   const std::filesystem::path path = folder / "config.json";
-  require(std::filesystem::is_directory(folder), "model folder ", in_quotes(folder.string()),
-          " does not exist");
-  require(std::filesystem::exists(path), folder.string(), " is no model folder: it has no config.json",
+  require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
+  require(path_exists(path), folder.string(), " is no model folder: it has no config.json",
           unfinished_hint(folder));
   const std::string where = path.string();
   FolderConfig config{.all = load_json(path)};
@@ -42,8 +41,8 @@ FolderConfig read_folder_config(const std::filesystem::path& folder, const std::
 bool is_foreign_folder(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   // sentence-transformers may keep the model in a folder of its own.
-  if (std::filesystem::exists(folder / "modules.json")) return true;
-  if (!std::filesystem::exists(path)) return false;
+  if (path_exists(folder / "modules.json")) return true;
+  if (!path_exists(path)) return false;
   const Json json = load_json(path);
   return json.is_object() && !json.contains("task") && json.contains("model_type");
 }

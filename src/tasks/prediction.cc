@@ -38,6 +38,13 @@ train::Validation validation_of(std::span<const Prediction> told, std::span<cons
            {"macro_f1", 100 * scores.macro_f1}}};
 }
 
+Json prediction_json(const Prediction& prediction, std::span<const std::string> labels) {
+  Json json{{"label", labels[static_cast<size_t>(prediction.label)]}, {"probabilities", Json::object()}};
+  for (size_t i = 0; i < labels.size(); ++i)
+    json["probabilities"][labels[i]] = value_to_json(prediction.probabilities[i]);
+  return json;
+}
+
 std::string probability_text(float probability) {
   char text[16];
   std::snprintf(text, sizeof text, "%.1f %%", 100 * static_cast<double>(probability));

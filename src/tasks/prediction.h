@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/json.h"
 #include "train/observer.h"
 
 namespace fovea::tasks {
@@ -22,6 +23,8 @@ Prediction prediction_of(std::span<const float> logits);
 // wanted labels, at least one.
 train::Validation validation_of(std::span<const Prediction> told, std::span<const int32_t> wanted);
 
+// {label, probabilities: {label: probability}}
+Json prediction_json(const Prediction& prediction, std::span<const std::string> labels);
 // "cat, 98.2 %"
 std::string told_text(const Prediction& prediction, std::span<const std::string> labels);
 std::string probability_text(float probability);

@@ -1,14 +1,14 @@
+// Labelled texts become tokens, a network learns their labels, and a folder remembers both.
 #include "tasks/train_classify.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
-#include <sstream>
 
-#include "autograd/ops.h"
 #include "data/text.h"
-#include "io/file.h"
-#include "models/registry.h"
 #include "tasks/bert_classifier.h"
+#include "tasks/text_size.h"
+#include "tasks/train_settings.h"
 
 namespace fovea::tasks {
 namespace {
@@ -24,26 +24,59 @@ Examples encode(const data::LabelledText& text, const ClassifierParts& parts, co
           data::label_places(text.labels, parts.labels, path)};
 }
 
+// The texts as a tokenizer sees them.
+std::vector<std::string> texts_read(const data::LabelledText& text, const ClassifyTraining& training) {
+  if (!training.lowercase) return text.texts;
+  std::vector<std::string> lower;
+  for (const std::string& one : text.texts) lower.push_back(data::lowercase(one));
+  return lower;
+}
+
+// Decides what follows from the data.
+void fit_to_data(const data::LabelledText& text, ClassifyTraining& training) {
+  const TextSize size = text_size(texts_read(text, training), training.max_length);
+  const bool encoder = !training.from.empty();
+  if (!training.batch_tokens) training.batch_tokens = encoder ? 2048 : batch_for(size.tokens, 512, 4096);
+  if (encoder) {
+    if (!training.word_dropout) training.word_dropout = 0.0f;
+    return;
+  }
+  if (!training.tokenizer && training.vocabulary == 0) training.tokenizer = "words";  // all of them
+  if (!training.tokenizer)
+    training.tokenizer = size.ready_tokenized && size.tokens < 2'000'000 ? "words" : "bpe";
+  if (!training.vocabulary)
+    training.vocabulary = *training.tokenizer == "words"
+                              ? std::min<int64_t>(size.repeated_words + data::kSpecials, 30'000)
+                              : vocabulary_for(size, 10'000);
+  if (!training.word_dropout) training.word_dropout = size.tokens < 1'000'000 ? 0.1f : 0.0f;
+}
+
+uint64_t fingerprint(const data::LabelledText& text) {
+  DataFingerprint print;
+  print.add(text.texts);
+  print.add(text.labels);
+  return print.value();
+}
+
 data::Tokenizers learn(const ClassifyTraining& training, const data::LabelledText& text,
                        RunObserver& observer) {
-  observer.on_note(message("learning ", training.tokenizer, " tokens from ", text.size(), " texts"));
-  std::vector<std::string> lower;
-  if (training.lowercase)
-    for (const std::string& one : text.texts) lower.push_back(data::lowercase(one));
-  const std::span<const std::string> texts(training.lowercase ? lower : text.texts);
-  const auto tokenizer = learn_tokenizer(training.tokenizer, training.vocabulary, {&texts, 1});
+  observer.on_note(message("learning ",
+                           *training.vocabulary == 0 ? "all" : std::to_string(*training.vocabulary),
+                           " tokens (", *training.tokenizer, ") from ", text.size(), " texts"));
+  const std::vector<std::string> read = texts_read(text, training);
+  const std::span<const std::string> texts(read);
+  const auto tokenizer = learn_tokenizer(*training.tokenizer, *training.vocabulary, {&texts, 1});
   return {tokenizer, tokenizer};
 }
 
 // A fresh network with a tokenizer learnt from the text.
-ClassifierParts begin_classifier(const ClassifyFiles& files, const ClassifyTraining& training,
+ClassifierParts begin_classifier(const RunFolder& folder, const ClassifyTraining& training,
                                  const Json& model_settings, const data::LabelledText& text,
                                  std::vector<std::string> labels, RunObserver& observer, Rng& rng) {
   ClassifierParts parts;
   parts.model = training.model;
   parts.labels = std::move(labels);
-  make_directories(files.out);
-  parts.tokenizer = obtain_tokenizers(files.out, [&] { return learn(training, text, observer); }).source;
+  parts.tokenizer = folder.tokenizers([&] { return learn(training, text, observer); }).source;
   parts.config = models::model_config<models::Classifiers>(
       training.model, model_settings,
       models::vocabulary_and_classes(parts.tokenizer->size(), static_cast<int64_t>(parts.labels.size())));
@@ -53,161 +86,132 @@ ClassifierParts begin_classifier(const ClassifyFiles& files, const ClassifyTrain
   return parts;
 }
 
-// Batches of examples, shuffled anew every epoch.
-class ExampleStream {
- public:
-  ExampleStream(const Examples& examples, int64_t batch_tokens, uint64_t seed)
-      : examples_(examples),
-        order_(sizes(examples), fingerprint(examples), {.max_tokens = batch_tokens, .seed = seed}) {}
+// Some words are hidden in training, so that no single one decides.
+void drop_words(std::vector<int32_t>& tokens, float share, nn::Context& context) {
+  if (share <= 0) return;
+  Rng rng(context.next_seed());
+  for (int32_t& token : tokens)
+    if (rng.uniform() < share && token >= data::kSpecials) token = data::kUnknown;
+}
 
-  data::TextBatch next() { return data::make_text_batch(examples_.texts, order_.next()); }
-  data::BatchOrder& order() { return order_; }
-
- private:
-  static std::vector<data::BatchOrder::Size> sizes(const Examples& examples) {
-    std::vector<data::BatchOrder::Size> all;
-    for (int64_t i = 0; i < examples.texts.size(); ++i) all.push_back({examples.texts.length(i), 0});
-    return all;
-  }
-  static uint64_t fingerprint(const Examples& examples) {
-    data::CorpusFingerprint print;
-    print.add(examples.texts);
-    for (const int32_t label : examples.labels) print.add(static_cast<uint64_t>(label));
-    return print.value();
-  }
-
-  const Examples& examples_;
-  data::BatchOrder order_;
-};
-
-std::string model_card(const ClassifyFiles& files, const ClassifierParts& parts,
-                       const TrainingOutcome& outcome, const std::string& command) {
-  std::ostringstream card;
-  card << "# A text classifier made with Fovea\n\n"
-       << "Tells " << parts.labels.size() << " classes:";
+CardText card_text(const ClassifyFiles& files, const ClassifierParts& parts) {
   constexpr size_t kShown = 20;
+  std::string about = message("Classifies text into ", parts.labels.size(), " classes:");
   for (size_t i = 0; i < std::min(kShown, parts.labels.size()); ++i)
-    card << (i > 0 ? ", " : " ") << '`' << parts.labels[i] << '`';
-  card << (parts.labels.size() > kShown ? ", ...\n" : ".\n") << "Trained on `" << files.train << "`, "
-       << outcome.step << " steps, " << outcome.parameters << " parameters.\n";
-  if (outcome.best >= 0) card << "Accuracy on `" << files.valid << "`: " << outcome.best << " %.\n";
-  card << weights_note(outcome) << "\n    " << command << "\n\nUse it:\n\n    fovea classify "
-       << files.out.string() << " < texts.txt > labels.txt\n";
-  return card.str();
+    about += (i > 0 ? ", `" : " `") + parts.labels[i] + '`';
+  about += parts.labels.size() > kShown ? ", ...\n" : ".\n";
+  return {.title = "A text classifier made with Fovea",
+          .about = about,
+          .train = "`" + files.train + "`",
+          .valid = "`" + files.valid + "`",
+          .use = "fovea classify " + files.out.string() + " < texts.txt > labels.txt"};
 }
 
 }  // namespace
 
 void apply_preset(const std::string& name, ClassifyTraining& training, Json& settings) {
-  require(name == "tiny" || name == "small" || name == "base", "preset: got ", in_quotes(name),
-          ", wanted tiny, small or base");
+  const bool tiny = name == "tiny", base = name == "base";
   if (!training.from.empty()) {
     training.learning_rate = 5e-5;
-    training.warmup = 100;
+    training.warmup = 0.1;
     training.batch_tokens = 2048;
+    training.word_dropout = 0.0f;
     settings = Json::object();
-    return;
-  }
-  const bool tiny = name == "tiny", base = name == "base";
-  training.vocabulary = tiny ? 4000 : base ? 30000 : 10000;
-  if (training.model == "transformer") {
+  } else if (training.model == "transformer") {
     const int64_t width = tiny ? 64 : base ? 512 : 128;
-    settings = {{"width", width},
-                {"heads", tiny   ? 2
-                          : base ? 8
-                                 : 4},
-                {"hidden", 4 * width},
-                {"layers", base ? 6 : 2}};
+    const int64_t heads = tiny ? 2 : base ? 8 : 4;
+    settings = {{"width", width}, {"heads", heads}, {"hidden", 4 * width}, {"layers", base ? 6 : 2}};
     training.learning_rate = base ? 3e-4 : 1e-3;
-    training.warmup = base ? 2000 : 400;
-    return;
+    training.warmup = 0.1;
+  } else {
+    const int64_t width = tiny ? 64 : base ? 300 : 128;
+    settings = {{"embedding", width},
+                {"width", training.model == "han" ? std::max<int64_t>(width / 2, 50) : width}};
+    training.learning_rate = base ? 1e-3 : 2e-3;
   }
-  const int64_t width = tiny ? 64 : base ? 300 : 128;
-  settings = {{"embedding", width},
-              {"width", training.model == "han" ? std::max<int64_t>(width / 2, 50) : width}};
-  training.learning_rate = base ? 1e-3 : 2e-3;
 }
 
-TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
+void check_training(const ClassifyTraining& training, const Json&) {
+  check_rates(training.learning_rate, training.warmup, training.smoothing);
+  require(training.max_length == 0 || training.max_length >= 8, "max_length: got ", training.max_length,
+          ", wanted at least 8, or 0 for no limit");
+  check_vocabulary(training.tokenizer, training.vocabulary);
+  require(!training.batch_tokens || *training.batch_tokens >= 1, "batch_tokens: got ",
+          training.batch_tokens.value_or(0), ", wanted at least 1");
+  const float dropped = training.word_dropout.value_or(0);
+  require(dropped >= 0 && dropped < 1, "word_dropout: got ", dropped, ", wanted at least 0 and below 1");
+}
+
+TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& asked,
                                const Json& model_settings, const train::TrainOptions& options,
                                const std::string& command, RunObserver& observer,
                                const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  require(training.from.empty() || model_settings.empty(), "from: the encoder keeps its own sizes; got ",
-          model_settings.dump());
-  if (training.from.empty()) models::check_settings<models::Classifiers>(training.model, model_settings);
-  require(training.max_length == 0 || training.max_length >= 8, "max_length: got ", training.max_length,
-          ", wanted at least 8, or 0 for no limit");
-  const data::LabelledOptions reading{.skip_bad = training.skip_bad,
-                                      .label_column = training.label_column,
-                                      .text_column = training.text_column};
+  check_settings<ClassifyTraining>({asked, options, model_settings});
+  const data::LabelledOptions reading{
+      .skip_bad = asked.skip_bad, .label_column = asked.label_column, .text_column = asked.text_column};
   const data::LabelledText text = data::read_labelled(files.train, reading);
+  observer.on_note(text.columns.note(files.train));
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text("text"));
+  data::LabelledOptions reading_more = reading;
+  reading_more.like = &text.columns;
   const data::LabelledText valid_text =
-      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading);
+      files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading_more);
+  ClassifyTraining training = asked;
+  fit_to_data(text, training);
 
-  std::vector<std::string> told = data::label_set(text, files.train);
+  std::vector<std::string> labels = data::label_set(text, files.train);
+  if (!files.valid.empty())
+    data::label_places(valid_text.labels, labels, files.valid);  // refuses unknown ones
   Rng rng(options.seed);
-  const ClassifierParts parts =
-      training.from.empty()
-          ? begin_classifier(files, training, model_settings, text, std::move(told), observer, rng)
-          : begin_bert_classifier(training.from, std::move(told), training.max_length, rng);
+  ClassifierParts parts;
+  // An encoder that cannot be read leaves no folder behind.
+  const bool tuned = !training.from.empty();
+  if (tuned) parts = begin_bert_classifier(training.from, labels, training.max_length, rng);
+  const RunFolder folder(files.out,
+                         run_identity<ClassifyTraining>({training, options, model_settings},
+                                                        fingerprint(text), counted(text.size(), "text")),
+                         observer);
+  if (!tuned) parts = begin_classifier(folder, training, model_settings, text, labels, observer, rng);
   const Examples examples = encode(text, parts, files.train);
   const Examples valid = encode(valid_text, parts, files.valid);
-
   observer.on_note(message(examples.texts.size(), " texts of ", examples.texts.tokens.size(), " tokens, ",
-                           parts.labels.size(), " labels, ", parts.network->parameter_count(),
-                           " parameters"));
-  ExampleStream stream(examples, training.batch_tokens, options.seed);
+                           parts.labels.size(), " labels, vocabulary of ", parts.tokenizer->size(), ", ",
+                           parts.network->parameter_count(), " parameters"));
 
-  train::Job job;
-  job.next_loss = [&](nn::Context& context) {
-    const data::TextBatch batch = stream.next();
-    std::vector<int32_t> labels;
-    for (const int64_t place : batch.places) labels.push_back(examples.labels[static_cast<size_t>(place)]);
+  TrainingPlan plan;
+  plan.network = parts.network.get();
+  // A pretrained encoder is moved little.
+  if (tuned)
+    plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = 0.01};
+  else
+    plan.rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9};
+  plan.schedule = schedule_of(training.schedule, training.warmup);
+  plan.options = options;
+  plan.passes = tuned ? 3 : 15;
+  for (int64_t i = 0; i < examples.texts.size(); ++i) plan.sizes.push_back({examples.texts.length(i), 0});
+  plan.batch_size = *training.batch_tokens;
+  plan.batch_unit = "tokens";
+  plan.unit = "texts";
+  plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
+    data::TextBatch batch = data::make_text_batch(examples.texts, chosen);
+    drop_words(batch.tokens, *training.word_dropout, context);
+    std::vector<int32_t> wanted;
+    for (const int64_t place : batch.places) wanted.push_back(examples.labels[static_cast<size_t>(place)]);
     return train::BatchLoss{
-        parts.network->loss({batch.tokens, batch.lengths}, labels, training.smoothing, context),
-        static_cast<double>(batch.tokens.size())};
+        parts.network->loss({batch.tokens, batch.lengths}, wanted, training.smoothing, context),
+        static_cast<double>(batch.places.size())};
   };
-  job.position = [&] { return Json(stream.order().position().text()); };
-  job.seek = [&](const Json& position) {
-    require(position.is_string(), "checkpoint: the place in the data is damaged");
-    stream.order().seek(data::BatchPosition::parse(position.get<std::string>()));
-  };
-  job.save_more = [&](const std::filesystem::path& folder) { save_classifier_config(folder, parts); };
   if (valid_text.size() > 0)
-    job.validate = [&] {
-      return validation_of(classify_ids(*parts.network, valid.texts, training.batch_tokens), valid.labels);
-    };
-  job.should_stop = should_stop;
-  job.identity = Json{{"task", "classify"},
-                      {"model", parts.model},
-                      {"settings", parts.config},
-                      {"labels", parts.labels},
-                      {"smoothing", training.smoothing},
-                      {"seed", options.seed}};
-
-  // A pretrained encoder is moved little, and brought to rest.
-  const bool tuned = !training.from.empty();
-  train::ScheduleOptions schedule{.name = "inverse_sqrt", .warmup = training.warmup};
-  train::Rule rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9};
-  if (tuned) rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = 0.01};
-  if (tuned && options.steps < train::kAnySteps && options.steps > training.warmup) {
-    schedule.name = "cosine";
-    schedule.steps = options.steps;
-  }
-  const TrainingOutcome outcome = run_training({.out = files.out,
-                                                .network = *parts.network,
-                                                .rule = rule,
-                                                .schedule = schedule,
-                                                .options = options,
-                                                .job = job,
-                                                .score_name = "accuracy"},
-                                               observer);
-  if (outcome.outcome == train::Outcome::interrupted) return outcome;
-  save_classifier(files.out, parts);
-  finish_folder(files.out, model_card(files, parts, outcome, command));
-  return outcome;
+    plan.validate = [&] { return validation_of(classify_ids(*parts.network, valid.texts), valid.labels); };
+  plan.score_name = "accuracy";
+  plan.score_unit = "%";
+  plan.should_stop = should_stop;
+  plan.save_config = [&](const std::filesystem::path& out) { save_classifier_config(out, parts); };
+  plan.save_model = [&](const std::filesystem::path& out) { save_classifier(out, parts); };
+  plan.card = card_text(files, parts);
+  plan.command = command;
+  return run_training(folder, plan, observer);
 }
 
 }  // namespace fovea::tasks

@@ -1,31 +1,38 @@
 // Training a text classifier: from a file of labelled texts to a model folder.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <tuple>
 
 #include "base/fields.h"
 #include "io/json.h"
+#include "models/registry.h"
 #include "tasks/classifier.h"
+#include "tasks/setting.h"
 #include "tasks/training_run.h"
 #include "train/trainer.h"
 
 namespace fovea::tasks {
 
-// Everything but files, the model's own settings and train::TrainOptions.
+// Everything but files, the model's own settings and train::TrainOptions. What is empty follows from the
+// size of the data.
 struct ClassifyTraining {
   std::string model = "lstm";
   std::string from = {};
-  std::string tokenizer = "bpe";
-  int64_t vocabulary = 8000;
+  std::optional<std::string> tokenizer = {};
+  std::optional<int64_t> vocabulary = {};
   bool lowercase = true;
   int64_t max_length = 512;
-  int64_t batch_tokens = 8192;
+  std::optional<int64_t> batch_tokens = {};
   double learning_rate = 1e-3;
-  int64_t warmup = 200;
+  std::string schedule = "budget";
+  double warmup = 0.05;
   float smoothing = 0;
+  std::optional<float> word_dropout = {};
   std::string label_column = {}, text_column = {};
   bool skip_bad = false;
 
@@ -34,29 +41,43 @@ struct ClassifyTraining {
     return std::tuple{
         Field{"model", &T::model, "lstm (with attention), han (hierarchical attention) or transformer"},
         Field{"from", &T::from,
-              "instead of a model and a tokenizer: folder of a BERT-family encoder (Hugging Face's) to train "
-              "on"},
+              "folder of a pretrained BERT-family encoder (Hugging Face format) to train on, instead of "
+              "--model"},
         Field{"tokenizer", &T::tokenizer,
               "bpe or unigram (SentencePiece, learnt from the training text), or words (between spaces)"},
-        Field{"vocabulary", &T::vocabulary, "tokens to learn; words: the most frequent ones, 0 for all"},
-        Field{"lowercase", &T::lowercase, "upper and lower case are one"},
-        Field{"max_length", &T::max_length, "tokens after that many are not read; 0: all are"},
-        Field{"batch_tokens", &T::batch_tokens, "tokens of a batch"},
-        Field{"learning_rate", &T::learning_rate, "peak, reached after the warm-up"},
-        Field{
-            "warmup", &T::warmup,
-            "steps over which the learning rate rises; it then falls with the root of the step (with --from, "
-            "along a cosine to 0 at --steps)"},
+        Field{"vocabulary", &T::vocabulary,
+              "number of tokens to learn; for words: the most frequent ones, 0 for all"},
+        Field{"lowercase", &T::lowercase, "convert texts to lower case"},
+        Field{"max_length", &T::max_length, "number of tokens read of each text; 0: all"},
+        Field{"batch_tokens", &T::batch_tokens, "number of tokens in a batch"},
+        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
+        Field{"schedule", &T::schedule,
+              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
+              "(decays as 1/sqrt(step)) or constant"},
+        Field{"warmup", &T::warmup,
+              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
         Field{"smoothing", &T::smoothing, "label smoothing"},
-        Field{"label_column", &T::label_column, "name or number (from 1) of the labels' column"},
-        Field{"text_column", &T::text_column, "name or number (from 1) of the texts' column"},
+        Field{"word_dropout", &T::word_dropout,
+              "share of tokens replaced by <unk> in training, against overfitting"},
+        Field{"label_column", &T::label_column, "name or number (from 1) of the column with the labels"},
+        Field{"text_column", &T::text_column, "name or number (from 1) of the column with the texts"},
         Field{"skip_bad", &T::skip_bad, "drop and count unusable lines instead of stopping at the first"}};
   }
+
+  using Models = models::Classifiers;
+  static constexpr const char* kTask = "classify";
+  static constexpr std::array kFixed = {"model",     "from",       "tokenizer",    "vocabulary",
+                                        "lowercase", "max_length", "batch_tokens", "seed"};
+  // The names that a text may have.
+  static constexpr Choices kChoices[] = {{"tokenizer", "bpe, unigram, words"},
+                                         {"schedule", "budget, inverse_sqrt, constant"}};
+  static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
 
 // Sizes of training.model by name, with a learning rate that suits them: "tiny", "small" or "base". Sets what
 // the preset names.
 void apply_preset(const std::string& name, ClassifyTraining& training, Json& model_settings);
+void check_training(const ClassifyTraining& training, const Json& model_settings);
 
 struct ClassifyFiles {
   std::string train, valid;  // valid empty: no validation
@@ -64,7 +85,7 @@ struct ClassifyFiles {
 };
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's
-// accuracy (see run_training). The run's curve is drawn in curve.svg. `command` goes into the model card.
+// accuracy (see run_training). `command` goes into the model card.
 TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
                                const Json& model_settings, const train::TrainOptions& options,
                                const std::string& command, RunObserver& observer,

@@ -1,11 +1,10 @@
+// Labelled pictures, moved and mirrored by chance, a network that learns their classes, and its folder.
 #include "tasks/train_image.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "data/images.h"
-#include "models/registry.h"
-#include "train/shuffled_order.h"
+#include "tasks/train_settings.h"
 
 namespace fovea::tasks {
 namespace {
@@ -17,12 +16,13 @@ struct PictureBatch {
 };
 
 PictureBatch draw_batch(const data::Pictures& pictures, const data::PixelMoments& moments,
-                        const ImageTraining& training, train::ShuffledOrder& order, Rng& rng) {
+                        const ImageTraining& training, std::span<const int64_t> chosen, Rng& rng) {
   const data::PictureForm& form = pictures.form;
   const data::RandomCrop crop{form.height, form.width, training.shift, training.flip};
-  PictureBatch batch{Tensor({training.batch, form.height, form.width, form.channels}), {}};
-  for (int64_t i = 0; i < training.batch; ++i) {
-    const int64_t place = order.next();
+  const auto count = static_cast<int64_t>(chosen.size());
+  PictureBatch batch{Tensor({count, form.height, form.width, form.channels}), {}};
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t place = chosen[static_cast<size_t>(i)];
     const Tensor whole = data::normalised(pictures.picture(place), form, moments);
     const Tensor one =
         training.shift > 0 || training.flip ? data::random_crop(whole, crop, rng).contiguous() : whole;
@@ -32,54 +32,72 @@ PictureBatch draw_batch(const data::Pictures& pictures, const data::PixelMoments
   return batch;
 }
 
-// Tells collections apart: a run is not continued on other pictures.
 uint64_t fingerprint(const data::Pictures& pictures) {
-  uint64_t hash = 0xcbf29ce484222325ull;
-  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3ull; };
-  for (const uint8_t value : pictures.pixels) add(value);
-  for (const int32_t label : pictures.labels) add(static_cast<uint64_t>(label));
-  return hash;
+  DataFingerprint print;
+  for (const uint8_t value : pictures.pixels) print.add(uint64_t{value});
+  for (const int32_t label : pictures.labels) print.add(static_cast<uint64_t>(label));
+  return print.value();
 }
 
-std::string model_card(const ImageFiles& files, const ImageClassifierParts& parts,
-                       const TrainingOutcome& outcome, const std::string& command) {
-  std::ostringstream card;
-  card << "# An image classifier made with Fovea\n\n"
-       << "Tells " << parts.labels.size() << " classes of pictures of " << parts.form.height << " x "
-       << parts.form.width << (parts.form.channels == 1 ? ", grey.\n" : ", in colour.\n") << "Trained on `"
-       << files.train[0] << "`, " << outcome.step << " steps, " << outcome.parameters << " parameters.\n";
-  if (outcome.best >= 0) card << "Accuracy on `" << files.valid[0] << "`: " << outcome.best << " %.\n";
-  card << weights_note(outcome) << "\n    " << command << "\n\nUse it:\n\n    fovea classify "
-       << files.out.string() << " picture.png\n";
-  return card.str();
+CardText card_text(const ImageFiles& files, const ImageClassifierParts& parts) {
+  return {.title = "An image classifier made with Fovea",
+          .about = message("Classifies pictures of ", parts.form.height, " x ", parts.form.width,
+                           parts.form.channels == 1 ? " pixels, grey," : " pixels, in colour,", " into ",
+                           parts.labels.size(), " classes.\n"),
+          .train = "`" + files.train[0] + "`",
+          .valid = files.valid.empty() ? "" : "`" + files.valid[0] + "`",
+          .use = "fovea classify " + files.out.string() + " picture.png"};
+}
+
+// Batches of nearly the same size: none is left with a single picture, which batch norm could not use.
+int64_t even_batch(int64_t pictures, int64_t batch) {
+  const int64_t batches = (pictures + batch - 1) / batch;
+  return (pictures + batches - 1) / batches;
 }
 
 }  // namespace
 
 void apply_preset(const std::string& name, ImageTraining& training, Json& settings) {
-  require(name == "tiny" || name == "small" || name == "base", "preset: got ", in_quotes(name),
-          ", wanted tiny, small or base");
   const bool tiny = name == "tiny", base = name == "base";
   settings = {{"depth", tiny ? 8 : base ? 56 : 20}, {"width", tiny ? 8 : 16}};
   training.learning_rate = base ? 1e-3 : 2e-3;
 }
 
-TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& training,
-                            const Json& model_settings, const train::TrainOptions& options,
-                            const std::string& command, RunObserver& observer,
-                            const std::function<bool()>& should_stop) {
-  require(!files.out.empty(), "out: no directory was given for the model");
-  models::check_settings<models::ImageClassifiers>(training.model, model_settings);
-  require(training.batch >= 2, "batch: got ", training.batch, ", wanted at least 2");
+void check_training(const ImageTraining& training, const Json&) {
+  check_rates(training.learning_rate, training.warmup, training.smoothing);
+  require(!training.batch || *training.batch >= 2, "batch: got ", training.batch.value_or(0),
+          ", wanted at least 2");
+  require(training.size >= 8 && training.size <= 1024, "size: got ", training.size, ", wanted 8 to 1024");
   require(training.shift >= 0 && training.shift <= 64, "shift: got ", training.shift, ", wanted 0 to 64");
+  require(training.weight_decay >= 0 && training.weight_decay <= 100, "weight_decay: got ",
+          training.weight_decay, ", wanted at least 0, such as 0.01");
+}
+
+TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& asked, const Json& model_settings,
+                            const train::TrainOptions& options, const std::string& command,
+                            RunObserver& observer, const std::function<bool()>& should_stop) {
+  require(!files.out.empty(), "out: no directory was given for the model");
+  check_settings<ImageTraining>({asked, options, model_settings});
+  for (const auto& paths : {files.train, files.valid})
+    require(
+        paths.size() != 1 || !std::filesystem::is_regular_file(paths[0]), paths.empty() ? "" : paths[0],
+        ": one file alone has no labels; give a file of pictures and a file of their labels (IDX format), "
+        "or a folder with a sub-folder for each class");
   observer.on_note("reading " + files.train[0]);
-  const data::Pictures pictures = data::read_pictures(files.train, training.size);
+  const data::Pictures pictures = data::read_pictures(files.train, asked.size);
+  ImageTraining training = asked;
+  if (!training.batch) training.batch = batch_for(pictures.count(), 16, 64);
   ImageClassifierParts parts;
   parts.model = training.model;
   parts.labels = pictures.classes;
   parts.form = pictures.form;
   const data::Pictures valid =
       files.valid.empty() ? data::Pictures{} : data::read_pictures_as(files.valid, parts.form, parts.labels);
+  const RunFolder folder(
+      files.out,
+      run_identity<ImageTraining>({training, options, model_settings}, fingerprint(pictures),
+                                  counted(pictures.count(), "picture")),
+      observer);
   parts.moments = data::pixel_moments(pictures);
   parts.config = models::model_config<models::ImageClassifiers>(
       training.model, model_settings,
@@ -90,46 +108,30 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& traini
                            " x ", parts.form.channels, ", ", parts.labels.size(), " classes, ",
                            parts.network->parameter_count(), " parameters"));
 
-  train::ShuffledOrder order(pictures.count(), options.seed);
-  train::Job job;
-  job.next_loss = [&](nn::Context& context) {
-    const PictureBatch batch = draw_batch(pictures, parts.moments, training, order, context.rng);
+  TrainingPlan plan;
+  plan.network = parts.network.get();
+  plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
+  plan.schedule = schedule_of(training.schedule, training.warmup);
+  plan.options = options;
+  plan.passes = 10;
+  plan.sizes.assign(static_cast<size_t>(pictures.count()), {1, 0});
+  plan.batch_size = even_batch(pictures.count(), *training.batch);
+  plan.batch_unit = plan.unit = "pictures";
+  plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
+    const PictureBatch batch = draw_batch(pictures, parts.moments, training, chosen, context.rng);
     return train::BatchLoss{parts.network->loss(Var(batch.x), batch.labels, training.smoothing, context),
-                            static_cast<double>(training.batch)};
+                            static_cast<double>(batch.labels.size())};
   };
-  job.position = [&] { return fields_to_json(order.position()); };
-  job.seek = [&](const Json& json) {
-    train::ShuffledOrder::Position position;
-    fields_from_json(json, position, "checkpoint: the place in the data");
-    order.seek(position);
-  };
-  job.save_more = [&](const std::filesystem::path& folder) { save_image_classifier_config(folder, parts); };
   if (valid.count() > 0)
-    job.validate = [&] { return validation_of(classify_pictures(parts, valid), valid.labels); };
-  job.should_stop = should_stop;
-  job.identity = Json{{"task", "image"},
-                      {"model", parts.model},
-                      {"settings", parts.config},
-                      {"labels", parts.labels},
-                      {"pictures", fingerprint(pictures)},
-                      {"batch", training.batch},
-                      {"smoothing", training.smoothing},
-                      {"seed", options.seed}};
-
-  const train::ScheduleOptions schedule{.name = "inverse_sqrt", .warmup = training.warmup};
-  const TrainingOutcome outcome = run_training(
-      {.out = files.out,
-       .network = *parts.network,
-       .rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay},
-       .schedule = schedule,
-       .options = options,
-       .job = job,
-       .score_name = "accuracy"},
-      observer);
-  if (outcome.outcome == train::Outcome::interrupted) return outcome;
-  save_image_classifier(files.out, parts);
-  finish_folder(files.out, model_card(files, parts, outcome, command));
-  return outcome;
+    plan.validate = [&] { return validation_of(classify_pictures(parts, valid), valid.labels); };
+  plan.score_name = "accuracy";
+  plan.score_unit = "%";
+  plan.should_stop = should_stop;
+  plan.save_config = [&](const std::filesystem::path& out) { save_image_classifier_config(out, parts); };
+  plan.save_model = [&](const std::filesystem::path& out) { save_image_classifier(out, parts); };
+  plan.card = card_text(files, parts);
+  plan.command = command;
+  return run_training(folder, plan, observer);
 }
 
 }  // namespace fovea::tasks

@@ -1,27 +1,33 @@
 // Training an image classifier: from labelled pictures to a model folder.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/fields.h"
 #include "io/json.h"
+#include "models/registry.h"
 #include "tasks/image_classifier.h"
+#include "tasks/setting.h"
 #include "tasks/training_run.h"
 
 namespace fovea::tasks {
 
-// Everything but files, the model's own settings and train::TrainOptions.
+// Everything but files, the model's own settings and train::TrainOptions. What is empty follows from the
+// size of the data.
 struct ImageTraining {
   std::string model = "resnet";
-  int64_t size = 0;
-  int64_t batch = 128;
+  int64_t size = 64;
+  std::optional<int64_t> batch = {};
   double learning_rate = 2e-3;
   double weight_decay = 0.01;
-  int64_t warmup = 100;
+  std::string schedule = "budget";
+  double warmup = 0.05;
   float smoothing = 0;
   int64_t shift = 2;
   bool flip = false;
@@ -29,21 +35,34 @@ struct ImageTraining {
   static constexpr auto fields() {
     using T = ImageTraining;
     return std::tuple{
-        Field{"model", &T::model, "resnet, with attention as --gate says"},
-        Field{"size", &T::size, "of a folder's pictures: side they are brought to; 0: 64"},
-        Field{"batch", &T::batch, "pictures of a step"},
-        Field{"learning_rate", &T::learning_rate, "peak, reached after the warm-up"},
-        Field{"weight_decay", &T::weight_decay, "share of a weight taken off at each step, times the rate"},
+        Field{"model", &T::model, "resnet, a residual network with attention as --gate says"},
+        Field{"size", &T::size,
+              "side in pixels to which pictures of a folder are resized; IDX files keep theirs"},
+        Field{"batch", &T::batch, "number of pictures in a batch"},
+        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
+        Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
+        Field{"schedule", &T::schedule,
+              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
+              "(decays as 1/sqrt(step)) or constant"},
         Field{"warmup", &T::warmup,
-              "steps over which the learning rate rises; it then falls with the root of the step"},
+              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
         Field{"smoothing", &T::smoothing, "label smoothing"},
-        Field{"shift", &T::shift, "pixels that a picture may be moved by in training, each way"},
-        Field{"flip", &T::flip, "pictures may be mirrored in training: right for animals, wrong for digits"}};
+        Field{"shift", &T::shift, "largest random shift of a picture in training, in pixels"},
+        Field{"flip", &T::flip,
+              "mirror pictures at random in training: right for animals, wrong for digits"}};
   }
+
+  using Models = models::ImageClassifiers;
+  static constexpr const char* kTask = "image";
+  static constexpr std::array kFixed = {"model", "size", "batch", "seed"};
+  // The names that a text may have.
+  static constexpr Choices kChoices[] = {{"schedule", "budget, inverse_sqrt, constant"}};
+  static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
 
 // Sizes by name: "tiny", "small" or "base". Sets what the preset names.
 void apply_preset(const std::string& name, ImageTraining& training, Json& model_settings);
+void check_training(const ImageTraining& training, const Json& model_settings);
 
 struct ImageFiles {
   std::vector<std::string> train, valid;  // as data::read_pictures() has them; valid empty: no validation
@@ -51,7 +70,7 @@ struct ImageFiles {
 };
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's
-// accuracy (see run_training). The run's curve is drawn in curve.svg. `command` goes into the model card.
+// accuracy (see run_training). `command` goes into the model card.
 TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& training,
                             const Json& model_settings, const train::TrainOptions& options,
                             const std::string& command, RunObserver& observer,

@@ -1,13 +1,16 @@
+// Sentence pairs become tokens, a network learns one side from the other, and a folder remembers it all.
 #include "tasks/train_translate.h"
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
+#include <optional>
 
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "infer/bleu.h"
-#include "models/registry.h"
+#include "tasks/text_size.h"
+#include "tasks/train_settings.h"
+#include "tasks/word_alignment.h"
 
 namespace fovea::tasks {
 namespace {
@@ -20,10 +23,12 @@ data::ParallelText read_pairs(const std::string& source, const std::string& targ
 
 data::Tokenizers learn(const TranslateTraining& training, const data::ParallelText& text,
                        TranslateObserver& observer) {
-  observer.on_note(message("learning ", training.tokenizer, " tokens from ", text.size(), " pairs"));
+  observer.on_note(message("learning ",
+                           *training.vocabulary == 0 ? "all" : std::to_string(*training.vocabulary),
+                           " tokens (", training.tokenizer, ") from ", text.size(), " pairs"));
   const std::span<const std::string> source(text.source), target(text.target);
   const auto from = [&](std::span<const std::span<const std::string>> texts) {
-    return learn_tokenizer(training.tokenizer, training.vocabulary, texts);
+    return learn_tokenizer(training.tokenizer, *training.vocabulary, texts);
   };
   if (!training.joint) return {from({&source, 1}), from({&target, 1})};
   const std::span<const std::string> both[] = {source, target};
@@ -46,12 +51,11 @@ class Validator {
   }
 
   train::Validation run() {
-    const NoGrad no_grad;
     const nn::Prepared prepared(*parts_.network);
     nn::Context context;
     double sum = 0;
     int64_t tokens = 0;
-    data::BatchStream stream(ids_, {.max_tokens = training_.batch_tokens, .shuffle = false});
+    data::BatchStream stream(ids_, {.max_tokens = 4096, .shuffle = false});
     for (int64_t i = 0; i < stream.batches_per_epoch(); ++i) {
       const OutputLoss loss = parts_.network->loss(stream.next(), 0, context);
       sum += loss.negative_log_likelihood;
@@ -92,79 +96,102 @@ Json config_for(const std::string& model, Json settings, const data::Tokenizers&
   return complete();
 }
 
-std::string model_card(const TranslateFiles& files, const TrainingOutcome& outcome,
-                       const std::string& command) {
-  std::ostringstream card;
-  card << "# A translator made with Fovea\n\n"
-       << "Trained on `" << files.train_source
-       << (files.train_target.empty() ? "" : "` and `" + files.train_target) << "`, " << outcome.step
-       << " steps, " << outcome.parameters << " parameters.\n";
-  if (outcome.best >= 0)
-    card << "Best greedy BLEU on `" << files.valid_source << "` and `" << files.valid_target
-         << "`: " << outcome.best << ".\n";
-  card << weights_note(outcome) << "\n    " << command << "\n\nTranslate with it:\n\n    fovea translate "
-       << files.out.string() << " < source.txt > target.txt\n";
-  return card.str();
+// Decides what follows from the data.
+void fit_to_data(const data::ParallelText& text, const Json& model_settings, TranslateTraining& training) {
+  const TextSize source = text_size(text.source, training.max_length),
+                 target = text_size(text.target, training.max_length);
+  const bool large = model_settings.value("width", 0) >= 512;
+  if (!training.vocabulary)
+    training.vocabulary = training.tokenizer == "words" ? 30'000
+                          : training.joint ? vocabulary_for(joined(source, target), large ? 32'000 : 8'000)
+                                           : vocabulary_for(source.tokens > target.tokens ? source : target,
+                                                            large ? 32'000 : 8'000);
+  // Recurrent models learn from smaller batches.
+  const int64_t most = training.model == "transformer" ? 4096 : 2048;
+  if (!training.batch_tokens)
+    training.batch_tokens = batch_for(std::max(source.tokens, target.tokens), 512, most);
+}
+
+uint64_t fingerprint(const data::ParallelText& text) {
+  DataFingerprint print;
+  print.add(text.source);
+  print.add(text.target);
+  return print.value();
+}
+
+CardText card_text(const TranslateFiles& files) {
+  const auto both = [](const std::string& source, const std::string& target) {
+    return "`" + source + (target.empty() ? "`" : "` and `" + target + "`");
+  };
+  return {.title = "A translator made with Fovea",
+          .train = both(files.train_source, files.train_target),
+          .valid = both(files.valid_source, files.valid_target),
+          .use = "fovea translate " + files.out.string() + " < source.txt > target.txt"};
 }
 
 }  // namespace
 
 void apply_preset(const std::string& name, TranslateTraining& training, Json& settings) {
-  require(name == "tiny" || name == "small" || name == "base", "preset: got ", in_quotes(name),
-          ", wanted tiny, small or base");
   if (training.model != "transformer") {
-    // Recurrent models learn from smaller batches, and fit small data sooner than they generalise.
-    training.batch_tokens = 2048;
-    training.warmup = 500;
+    // Recurrent models fit small data sooner than they generalise.
+    training.warmup = 0.05;
     training.learning_rate = name == "base" ? 1e-3 : name == "small" ? 1.5e-3 : 3e-3;
-    training.vocabulary = name == "base" ? 16000 : name == "small" ? 8000 : 10000;
     const int64_t width = name == "base" ? 512 : name == "small" ? 256 : 128;
     settings = {{"embedding", width}, {"width", width}, {"dropout", 0.3}, {"tie", "output"}};
     if (training.model == "luong") settings["layers"] = name == "tiny" ? 1 : 2;
     return;
   }
+  // Pre-norm where runs are short: it learns with a short warm-up.
   if (name == "tiny") {
-    settings = {{"width", 128},        {"heads", 4},          {"hidden", 256},
-                {"encoder_layers", 4}, {"decoder_layers", 4}, {"dropout", 0.3}};
+    settings = {{"width", 128},        {"heads", 4},     {"hidden", 256},     {"encoder_layers", 4},
+                {"decoder_layers", 4}, {"dropout", 0.3}, {"norm_first", true}};
     training.learning_rate = 5e-3;
-    training.warmup = 2000;
-    training.vocabulary = 10000;
   } else if (name == "small") {
-    settings = {{"width", 256},        {"heads", 4},          {"hidden", 1024},
-                {"encoder_layers", 3}, {"decoder_layers", 3}, {"dropout", 0.2}};
+    settings = {{"width", 256},        {"heads", 4},     {"hidden", 1024},    {"encoder_layers", 3},
+                {"decoder_layers", 3}, {"dropout", 0.2}, {"norm_first", true}};
     training.learning_rate = 2e-3;
-    training.warmup = 2000;
   } else {
     settings = {{"width", 512},        {"heads", 8},          {"hidden", 2048},
                 {"encoder_layers", 6}, {"decoder_layers", 6}, {"dropout", 0.1}};
     training.learning_rate = 7e-4;
-    training.warmup = 4000;
-    training.vocabulary = 32000;
   }
 }
 
-TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
-                                const Json& model_settings, const train::TrainOptions& options,
-                                const std::string& command, TranslateObserver& observer,
-                                const std::function<bool()>& should_stop) {
-  require(!files.out.empty(), "out: no directory was given for the model");
-  models::check_settings<models::Translators>(training.model, model_settings);
-  require(files.valid_source.empty() || training.valid_sentences > 0, "valid_sentences: got ",
-          training.valid_sentences, ", wanted at least 1");
+void check_training(const TranslateTraining& training, const Json& model_settings) {
+  check_rates(training.learning_rate, training.warmup, training.smoothing);
+  require(training.valid_sentences > 0, "valid_sentences: got ", training.valid_sentences,
+          ", wanted at least 1");
+  require(training.max_length >= 1, "max_length: got ", training.max_length, ", wanted at least 1");
+  check_vocabulary(training.tokenizer, training.vocabulary);
+  require(!training.batch_tokens || *training.batch_tokens >= 1, "batch_tokens: got ",
+          training.batch_tokens.value_or(0), ", wanted at least 1");
   require(
       training.joint || !model_settings.contains("tie") || model_settings["tie"] != "all",
       "tie: got 'all', which wants one vocabulary for both languages, but joint is false; choose output or "
       "none");
-  const data::ParallelText text = read_pairs(files.train_source, files.train_target, training.skip_bad);
+}
+
+TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& asked,
+                                const Json& model_settings, const train::TrainOptions& options,
+                                const std::string& command, TranslateObserver& observer,
+                                const std::function<bool()>& should_stop) {
+  require(!files.out.empty(), "out: no directory was given for the model");
+  check_settings<TranslateTraining>({asked, options, model_settings});
+  const data::ParallelText text = read_pairs(files.train_source, files.train_target, asked.skip_bad);
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text());
   const data::ParallelText valid_text =
       files.valid_source.empty() ? data::ParallelText{}
-                                 : read_pairs(files.valid_source, files.valid_target, training.skip_bad);
-  make_directories(files.out);
+                                 : read_pairs(files.valid_source, files.valid_target, asked.skip_bad);
+  TranslateTraining training = asked;
+  fit_to_data(text, model_settings, training);
+  const RunFolder folder(files.out,
+                         run_identity<TranslateTraining>({training, options, model_settings},
+                                                         fingerprint(text), counted(text.size(), "pair")),
+                         observer);
 
   TranslationParts parts;
   parts.model = training.model;
-  parts.tokenizers = obtain_tokenizers(files.out, [&] { return learn(training, text, observer); });
+  parts.tokenizers = folder.tokenizers([&] { return learn(training, text, observer); });
   parts.config = config_for(training.model, model_settings, parts.tokenizers);
   Rng rng(options.seed);
   parts.network = models::make_model<models::Translators>(training.model, parts.config, rng);
@@ -174,47 +201,37 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
         message(ids.dropped, " pairs of more than ", training.max_length, " tokens are left out"));
   require(ids.size() > 0, files.train_source, ": no pair has at most ", training.max_length,
           " tokens; raise max_length");
-
-  observer.on_note(message(ids.size(), " pairs, ", parts.tokenizers.target->size(), " tokens, ",
+  observer.on_note(message(ids.size(), " pairs, vocabulary of ", parts.tokenizers.target->size(), ", ",
                            parts.network->parameter_count(), " parameters"));
-  data::BatchStream stream(ids, {.max_tokens = training.batch_tokens, .seed = options.seed});
-  std::unique_ptr<Validator> validator;
-  if (valid_text.size() > 0) validator = std::make_unique<Validator>(valid_text, parts, training, observer);
+  std::optional<Validator> validator;
+  if (valid_text.size() > 0) validator.emplace(valid_text, parts, training, observer);
 
-  train::Job job;
-  job.next_loss = [&](nn::Context& context) {
-    const data::Batch batch = stream.next();
-    const OutputLoss loss = parts.network->loss(batch, training.smoothing, context);
+  TrainingPlan plan;
+  plan.network = parts.network.get();
+  plan.rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9};
+  plan.schedule = schedule_of(training.schedule, training.warmup);
+  plan.options = options;
+  plan.passes = 40;
+  for (int64_t i = 0; i < ids.size(); ++i)
+    plan.sizes.push_back({ids.target.length(i) + 1, ids.source.length(i) + 1});
+  plan.batch_size = *training.batch_tokens;
+  plan.batch_unit = plan.unit = "tokens";
+  plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
+    const OutputLoss loss = parts.network->loss(data::make_batch(ids, chosen), training.smoothing, context);
     return train::BatchLoss{loss.loss, static_cast<double>(loss.count)};
   };
-  job.position = [&] { return Json(stream.position().text()); };
-  job.seek = [&](const Json& position) {
-    require(position.is_string(), "checkpoint: the place in the data is damaged");
-    stream.seek(data::BatchPosition::parse(position.get<std::string>()));
+  if (validator) plan.validate = [&] { return validator->run(); };
+  plan.score_name = "BLEU";
+  plan.should_stop = should_stop;
+  plan.save_config = [&](const std::filesystem::path& out) { save_translation_config(out, parts); };
+  plan.save_model = [&](const std::filesystem::path& out) {
+    if (valid_text.size() > 0)
+      parts.alignment = choose_alignment(parts, ids, data::encode_parallel(valid_text, parts.tokenizers));
+    save_translation(out, parts);
   };
-  job.save_more = [&](const std::filesystem::path& folder) { save_translation_config(folder, parts); };
-  if (validator) job.validate = [&] { return validator->run(); };
-  job.should_stop = should_stop;
-  job.identity = Json{{"task", "translate"},
-                      {"model", parts.model},
-                      {"settings", parts.config},
-                      {"smoothing", training.smoothing},
-                      {"seed", options.seed}};
-
-  const train::ScheduleOptions schedule{.name = "inverse_sqrt", .warmup = training.warmup};
-  const TrainingOutcome outcome = run_training(
-      {.out = files.out,
-       .network = *parts.network,
-       .rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9},
-       .schedule = schedule,
-       .options = options,
-       .job = job,
-       .score_name = "BLEU"},
-      observer);
-  if (outcome.outcome == train::Outcome::interrupted) return outcome;
-  save_translation(files.out, parts);
-  finish_folder(files.out, model_card(files, outcome, command));
-  return outcome;
+  plan.card = card_text(files);
+  plan.command = command;
+  return run_training(folder, plan, observer);
 }
 
 }  // namespace fovea::tasks

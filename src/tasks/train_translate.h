@@ -1,30 +1,36 @@
 // Training a translator: from two text files to a model folder.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/fields.h"
 #include "io/json.h"
+#include "models/registry.h"
+#include "tasks/setting.h"
 #include "tasks/training_run.h"
 #include "tasks/translator.h"
 #include "train/trainer.h"
 
 namespace fovea::tasks {
 
-// Everything but files, the model's own settings and train::TrainOptions.
+// Everything but files, the model's own settings and train::TrainOptions. What is empty follows from the
+// size of the data.
 struct TranslateTraining {
   std::string model = "transformer";
   std::string tokenizer = "bpe";
-  int64_t vocabulary = 8000;
+  std::optional<int64_t> vocabulary = {};
   bool joint = true;
   int64_t max_length = 200;
-  int64_t batch_tokens = 4096;
+  std::optional<int64_t> batch_tokens = {};
   double learning_rate = 1e-3;
-  int64_t warmup = 2000;
+  std::string schedule = "budget";
+  double warmup = 0.1;
   float smoothing = 0.1f;
   int64_t valid_sentences = 500;
   std::string tokenize = "13a";
@@ -36,25 +42,41 @@ struct TranslateTraining {
     return std::tuple{
         Field{"model", &T::model, "transformer, bahdanau, luong or rnn (no attention)"},
         Field{"tokenizer", &T::tokenizer,
-              "bpe or unigram (SentencePiece, learnt from the training text), or words"},
-        Field{"vocabulary", &T::vocabulary, "tokens to learn; words: the most frequent ones, 0 for all"},
+              "bpe or unigram (SentencePiece, learnt from the training text), or words (between spaces)"},
+        Field{"vocabulary", &T::vocabulary,
+              "number of tokens to learn; for words: the most frequent ones, 0 for all"},
         Field{"joint", &T::joint, "one vocabulary for both languages"},
         Field{"max_length", &T::max_length, "pairs with more tokens on a side are left out of training"},
-        Field{"batch_tokens", &T::batch_tokens, "tokens of a batch, on the longer side"},
-        Field{"learning_rate", &T::learning_rate, "peak, reached after the warm-up"},
+        Field{"batch_tokens", &T::batch_tokens, "number of tokens in a batch, counted on the longer side"},
+        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
+        Field{"schedule", &T::schedule,
+              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
+              "(decays as 1/sqrt(step)) or constant"},
         Field{"warmup", &T::warmup,
-              "steps over which the learning rate rises; it then falls with the root of the step"},
+              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
         Field{"smoothing", &T::smoothing, "label smoothing"},
-        Field{"valid_sentences", &T::valid_sentences, "sentences translated at a validation, for BLEU"},
-        Field{"tokenize", &T::tokenize, "of BLEU: 13a, zh, char or none"},
-        Field{"lowercase", &T::lowercase, "BLEU without case"},
+        Field{"valid_sentences", &T::valid_sentences,
+              "number of sentences translated at each validation to compute BLEU"},
+        Field{"tokenize", &T::tokenize, "tokenization used to compute BLEU: 13a, zh, char or none"},
+        Field{"lowercase", &T::lowercase, "compute BLEU on lower-cased text"},
         Field{"skip_bad", &T::skip_bad, "drop and count unusable lines instead of stopping at the first"}};
   }
+
+  using Models = models::Translators;
+  static constexpr const char* kTask = "translate";
+  static constexpr std::array kFixed = {"model",      "tokenizer",    "vocabulary", "joint",
+                                        "max_length", "batch_tokens", "seed"};
+  // The names that a text may have.
+  static constexpr Choices kChoices[] = {{"tokenizer", "bpe, unigram, words"},
+                                         {"schedule", "budget, inverse_sqrt, constant"},
+                                         {"tokenize", "13a, zh, char, none"}};
+  static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
 
 // Sizes of training.model by name, with a learning rate that suits them: "tiny", "small" or "base". Sets what
 // the preset names.
 void apply_preset(const std::string& name, TranslateTraining& training, Json& model_settings);
+void check_training(const TranslateTraining& training, const Json& model_settings);
 
 struct TranslateFiles {
   std::string train_source, train_target;  // train_target empty: one tab-separated file
@@ -73,7 +95,7 @@ class TranslateObserver : public RunObserver {
 };
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's BLEU
-// (see run_training). The run's curve is drawn in curve.svg. `command` goes into the model card.
+// (see run_training). `command` goes into the model card.
 TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
                                 const Json& model_settings, const train::TrainOptions& options,
                                 const std::string& command, TranslateObserver& observer,

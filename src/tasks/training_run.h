@@ -1,13 +1,19 @@
-// What trainings have in common, whatever is learnt: tokens from text, and at the end the weights to keep.
+// What trainings have in common, whatever is learnt: the folder and its lock, the order of examples, resume,
+// and at the end the weights to keep, the curve and the model card. A task supplies examples, loss and
+// validation.
 #pragma once
 
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "data/batches.h"
 #include "data/tokenizer.h"
+#include "io/file.h"
 #include "nn/module.h"
 #include "train/observer.h"
 #include "train/trainer.h"
@@ -20,41 +26,118 @@ class RunObserver : public train::Observer {
   virtual void on_note(const std::string& text) { (void)text; }
 };
 
-// tokenizer: "bpe", "unigram" or "words"; vocabulary: tokens to learn. Throws Error on another name.
+// What makes a run itself. A folder that holds another run is refused, naming the one thing that differs.
+struct RunIdentity {
+  std::string task;
+  uint64_t data = 0;               // fingerprint of the training data
+  std::string examples;            // how many, for people: "5452 texts"
+  Json settings;                   // all of them, by name, also those that may change
+  std::vector<std::string> fixed;  // the names of those that may not
+};
+
+// A run's folder, kept from other processes while this object lives. Hold it until the last file is written.
+class RunFolder {
+ public:
+  // Takes the lock before anything else. Where the folder holds an earlier run: throws Error when it is not
+  // this one, and notes which settings have changed.
+  RunFolder(const std::filesystem::path& out, const RunIdentity& identity, RunObserver& observer);
+
+  const std::filesystem::path& path() const { return path_; }
+  const RunIdentity& identity() const { return identity_; }
+  // The tokenizers of the earlier run, or those that `learn` makes, stored at once: a resumed run must cut
+  // text the same.
+  data::Tokenizers tokenizers(const std::function<data::Tokenizers()>& learn) const;
+
+ private:
+  std::filesystem::path path_;
+  DirectoryLock lock_;
+  RunIdentity identity_;
+};
+
+// tokenizer: "bpe", "unigram" or "words"; vocabulary: tokens to learn, 0 for all words. Throws Error on
+// another name.
 std::shared_ptr<const data::Tokenizer> learn_tokenizer(const std::string& tokenizer, int64_t vocabulary,
                                                        std::span<const std::span<const std::string>> texts);
-
-// The tokenizers of an earlier run in this directory, or those that `learn` makes, stored at once: a resumed
-// run must cut text the same.
-data::Tokenizers obtain_tokenizers(const std::filesystem::path& out,
-                                   const std::function<data::Tokenizers()>& learn);
 
 struct TrainingOutcome {
   train::Outcome outcome = train::Outcome::finished;
   int64_t step = 0;
   int64_t parameters = 0;
-  double best = -1;      // validation's score of the weights kept; -1 without validation
-  int64_t averaged = 0;  // checkpoints whose average was kept; 0: a single one's weights
+  double best = -1;          // validation's score of the weights kept; -1 without validation
+  int64_t weights_step = 0;  // the step they come from
+  int64_t averaged = 0;      // checkpoints whose average was kept; 0: a single one's weights
+  std::string advice = {};   // what to do next where the run ended too soon; empty: nothing
 };
 
-// A training but for its data.
-struct TrainingRun {
-  std::filesystem::path out;
-  const nn::Module& network;
-  train::Rule rule;
-  train::ScheduleOptions schedule;
-  train::TrainOptions options;
-  train::Job job;          // validation's value: the higher the better
-  std::string score_name;  // of that value: "BLEU"
+// What a model card says besides steps, weights, score and command.
+struct CardText {
+  std::string title;              // "A text classifier made with Fovea"
+  std::string about = {};         // what the model does, one or more lines
+  std::string train, valid = {};  // the data, for people
+  std::string use;                // "fovea classify model < texts.txt > labels.txt"
 };
 
-// Trains, or resumes; then leaves in the network the average of the last options.average checkpoints, or the
-// best single one's weights where validation prefers them. Interrupted, it leaves the weights as they are.
-TrainingOutcome run_training(const TrainingRun& run, RunObserver& observer);
+// A task's part of a training.
+struct TrainingPlan {
+  const nn::Module* network = nullptr;
+  train::Rule rule = {};
+  train::ScheduleOptions schedule = {};
+  train::TrainOptions options = {};  // steps and minutes both absent: `passes` over the data
+  double passes = 10;
 
-// Ends a finished run: draws its curve, and writes its model card, README.md.
-void finish_folder(const std::filesystem::path& out, const std::string& card);
-// Of a model card: where the weights come from.
-std::string weights_note(const TrainingOutcome& outcome);
+  std::vector<data::BatchOrder::Size> sizes = {};  // of every example
+  int64_t batch_size = 0;                          // at most so many of these in a batch
+  std::string batch_unit = {};                     // what they are: "tokens"
+  std::string unit = {};                           // what a BatchLoss counts: "texts"
+  // The loss of the examples of these numbers.
+  std::function<train::BatchLoss(std::span<const int64_t> examples, nn::Context& context)> loss = {};
+  // Its value: the higher the better. Empty: no validation.
+  std::function<train::Validation()> validate = {};
+  std::string score_name = {};  // of that value: "BLEU"
+  std::string score_unit = {};  // "%"
+  std::function<bool()> should_stop = {};
+
+  // Writes all of a model folder but the weights, and all of it.
+  std::function<void(const std::filesystem::path&folder)> save_config = {}, save_model = {};
+  CardText card = {};
+  std::string command = {};  // for the card
+};
+
+// Trains, or resumes. Unless it was interrupted, leaves a model folder with the average of the last
+// options.average checkpoints, or with the best single one's weights where validation prefers them; with the
+// run's curve and its model card.
+TrainingOutcome run_training(const RunFolder& folder, const TrainingPlan& plan, RunObserver& observer);
+
+// Warm-up as people give it, below 1 a share of the run and from 1 a number of steps, with a schedule's name:
+// budget, inverse_sqrt or constant.
+train::ScheduleOptions schedule_of(const std::string& name, double warmup);
+// Throws Error on a learning rate, warm-up or label smoothing that makes no sense.
+void check_rates(double learning_rate, double warmup, double smoothing);
+
+// Throws Error on a size that the tokenizer cannot have; what is empty is decided later.
+void check_vocabulary(const std::optional<std::string>& tokenizer, const std::optional<int64_t>& vocabulary);
+
+// A batch size with which a pass over `total` has at least about a hundred steps, between the bounds.
+int64_t batch_for(int64_t total, int64_t least, int64_t most);
+
+// Tells training data apart, so that a run is not continued on another.
+class DataFingerprint {
+ public:
+  void add(uint64_t value) { print_.add(value); }
+  void add(const std::string& text) {
+    for (const char byte : text) add(uint64_t{static_cast<unsigned char>(byte)});
+    add(uint64_t{text.size()});
+  }
+  void add(std::span<const std::string> texts) {
+    for (const std::string& text : texts) add(text);
+  }
+  uint64_t value() const { return print_.value(); }
+
+ private:
+  data::CorpusFingerprint print_;
+};
+
+// "1 step", "20 steps".
+std::string counted(int64_t count, const char* noun);
 
 }  // namespace fovea::tasks

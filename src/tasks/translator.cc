@@ -23,6 +23,22 @@ std::string compute_of(const FolderConfig& config, const std::filesystem::path& 
   return compute;
 }
 
+// "alignment": {"layer": 2, "head": 1, "agreement": 0.8}; the head may be "average".
+std::optional<AlignmentChoice> alignment_of(const FolderConfig& config, const std::filesystem::path& folder) {
+  if (!config.all.contains("alignment")) return {};
+  const Json& json = config.all["alignment"];
+  const std::string where = (folder / "config.json").string() + ": alignment";
+  require(json.is_object() && json.contains("layer") && json.contains("head"), where,
+          ": wanted an object with layer and head");
+  AlignmentChoice choice;
+  value_from_json(json["layer"], choice.layer, where + ": layer");
+  if (json["head"] != "average") value_from_json(json["head"], choice.head, where + ": head");
+  if (json.contains("agreement")) value_from_json(json["agreement"], choice.agreement, where + ": agreement");
+  require(choice.layer >= 0 && choice.head >= -1, where, ": got layer ", choice.layer, " and head ",
+          choice.head, ", wanted numbers from 0");
+  return choice;
+}
+
 }  // namespace
 
 TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute) {
@@ -31,6 +47,7 @@ TranslationParts load_translation(const std::filesystem::path& folder, const std
   parts.compute = compute_named(compute.empty() ? compute_of(config, folder) : compute);
   parts.model = config.model;
   parts.config = config.settings;
+  parts.alignment = alignment_of(config, folder);
   parts.tokenizers = data::load_tokenizers(folder);
   const int64_t source = config.settings.value("source_vocabulary", int64_t{0});
   const int64_t target = config.settings.value("target_vocabulary", int64_t{0});
@@ -51,6 +68,11 @@ void save_translation_config(const std::filesystem::path& folder, const Translat
   data::save_tokenizers(folder, parts.tokenizers);
   Json config{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}};
   if (parts.compute == Compute::int8) config["compute"] = "int8";
+  if (parts.alignment)
+    config["alignment"] = {
+        {"layer", parts.alignment->layer},
+        {"head", parts.alignment->head < 0 ? Json("average") : Json(parts.alignment->head)},
+        {"agreement", parts.alignment->agreement}};
   save_json(folder / "config.json", config);
 }
 
@@ -72,6 +94,8 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
                                                             const TranslateOptions& options) const {
   require(options.max_length_factor > 0 && options.max_length_factor <= 1000, "max_length_factor: got ",
           options.max_length_factor, ", wanted a number above 0, such as 2");
+  require(options.max_tokens >= 1, "max_tokens: got ", options.max_tokens, ", wanted 1 or more");
+  const auto most = static_cast<size_t>(options.max_tokens);
   const BeamOptions beam{.beam = static_cast<int>(options.beam),
                          .n_best = static_cast<int>(options.n_best),
                          .length_penalty = options.length_penalty,
@@ -80,8 +104,12 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
                          .end = data::kEnd};
   std::vector<std::vector<int32_t>> sources;
   std::vector<int32_t> limits;
+  std::vector<int64_t> cut_to;
   for (const std::string& line : lines) {
     std::vector<int32_t>& source = sources.emplace_back(tokenizers_.source->encode(line));
+    // The work grows with the square of a line's length: without a bound one line stops all that follow.
+    cut_to.push_back(source.size() > most ? options.max_tokens : 0);
+    if (source.size() > most) source.resize(most);
     const double limit = options.max_length_factor * static_cast<double>(source.size()) + 10;
     limits.push_back(source.empty() ? 0 : static_cast<int32_t>(std::min(limit, 1e6)));
     source.push_back(data::kEnd);
@@ -91,7 +119,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   for (size_t i = 0; i < lines.size(); ++i)
     for (const Hypothesis& hypothesis : found[i])
       results[i].push_back(
-          {tokenizers_.target->decode(hypothesis.tokens), hypothesis.score, hypothesis.tokens});
+          {tokenizers_.target->decode(hypothesis.tokens), hypothesis.score, hypothesis.tokens, cut_to[i]});
   return results;
 }
 

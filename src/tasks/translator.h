@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -24,17 +25,23 @@ struct TranslateOptions {
   float length_penalty = 1;
   double max_length_factor = 2;
   int64_t batch_tokens = 2048;
+  int64_t max_tokens = 512;
   bool scores = false;  // wanted of greedy search too, which is faster without
 
   static constexpr auto fields() {
     using T = TranslateOptions;
     return std::tuple{
-        Field{"beam", &T::beam, "hypotheses kept at each step; 1 is greedy"},
-        Field{"n_best", &T::n_best, "translations given for a line"},
-        Field{"length_penalty", &T::length_penalty, "log-probabilities are divided by length to this power"},
+        Field{"beam", &T::beam, "hypotheses kept at each step; 1 is greedy search"},
+        Field{"n_best", &T::n_best, "translations printed for a line, best first; at most --beam"},
+        Field{"length_penalty", &T::length_penalty,
+              "hypotheses are ranked by log-probability / length^N; a larger N prefers longer translations"},
         Field{"max_length_factor", &T::max_length_factor,
-              "a translation ends after this many times the source's tokens, and 10"},
-        Field{"batch_tokens", &T::batch_tokens, "source tokens translated at once"}};
+              "a translation has at most N times the tokens of the source, plus 10"},
+        Field{"batch_tokens", &T::batch_tokens,
+              "source tokens translated at once; changes speed and memory, not the result"},
+        Field{"max_tokens", &T::max_tokens,
+              "source tokens read of a line; the rest of a longer line is not translated, and a notice on "
+              "standard error says so"}};
   }
 };
 
@@ -42,6 +49,14 @@ struct Translation {
   std::string text;
   double score = 0;                  // 0 of greedy search unless wanted
   std::vector<int32_t> tokens = {};  // ids, without begin and end
+  int64_t cut_to = 0;                // source tokens read, where the line has more; 0: all were read
+};
+
+// The attention that shows which words belong together, as training measured it (tasks/word_alignment.h).
+struct AlignmentChoice {
+  int64_t layer = 0;
+  int64_t head = -1;     // -1: the average of the layer's heads
+  double agreement = 0;  // share of certain links that it agrees with
 };
 
 // A model with its tokenizers.
@@ -50,6 +65,7 @@ struct TranslationParts {
   Json config;
   std::unique_ptr<models::TranslationModel> network;
   data::Tokenizers tokenizers;
+  std::optional<AlignmentChoice> alignment = {};  // empty: not measured
   Compute compute = Compute::float32;  // int8: the network's matrices are rounded to what int8 can say
   nn::Prepared prepared = {};          // of a folder opened for use
 };

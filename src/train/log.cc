@@ -31,8 +31,9 @@ Log::Log(const std::filesystem::path& run, int64_t step) : path_(run / "train.js
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   require(descriptor_ >= 0, "cannot write ", path_.string(), ": ", std::strerror(errno));
   const size_t kept = step == 0 ? 0 : length_until(read_text(path_), step);
-  require(::ftruncate(descriptor_, static_cast<off_t>(kept)) == 0, "cannot write ", path_.string(), ": ",
-          std::strerror(errno));
+  // Not within require(): its other arguments may be evaluated first, and errno with them.
+  if (::ftruncate(descriptor_, static_cast<off_t>(kept)) != 0)
+    fail("cannot write ", path_.string(), ": ", std::strerror(errno));
 }
 
 Log::~Log() {

@@ -20,8 +20,9 @@ struct StepReport {
   double gradient_norm = 0;     // before clipping
   double learning_rate = 0;
   double items_per_second = 0;
-  double seconds_left = 0;  // at the pace so far
-  bool logged = false;      // also written to train.jsonl
+  std::string unit = "items";  // what items are: "tokens", "pictures"
+  double seconds_left = 0;     // at the pace so far
+  bool logged = false;         // also written to train.jsonl
 };
 
 struct Validation {

@@ -199,6 +199,9 @@ std::vector<TensorToWrite> Optimizer::state() const {
   return all;
 }
 
+// More than any run takes: what lies beyond is damage.
+constexpr int64_t kMostSteps = int64_t{1} << 40;
+
 void Optimizer::load_state(const SafetensorsView& file) {
   const StateNames names = state_names(rule_);
   std::vector<Slot> loaded = slots_;
@@ -213,6 +216,8 @@ void Optimizer::load_state(const SafetensorsView& file) {
     require(step.dtype == Dtype::i64 && step.shape == Shape{}, "the optimizer's state ", in_quotes(step.name),
             " is no single I64");
     std::memcpy(&slot.step, file.bytes(step).data(), sizeof slot.step);
+    require(slot.step >= 0 && slot.step <= kMostSteps, "the optimizer's state ", in_quotes(step.name), " is ",
+            slot.step, ", wanted 0 to ", kMostSteps);
     ++used;
     for (size_t s = 0; s < names.size(); ++s) {
       if (names[s].empty()) continue;

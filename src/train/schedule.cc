@@ -8,8 +8,8 @@ namespace fovea::train {
 
 Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   const ScheduleOptions& o = options_;
-  const std::vector<std::string_view> names = {"constant", "noam", "inverse_sqrt",
-                                               "cosine",   "step", "plateau"};
+  const std::vector<std::string_view> names = {"constant", "noam",    "inverse_sqrt", "cosine",
+                                               "step",     "plateau", "budget"};
   const auto found = std::find(names.begin(), names.end(), o.name);
   if (found == names.end()) fail("unknown schedule ", in_quotes(o.name), name_hint(o.name, names));
   kind_ = static_cast<Kind>(found - names.begin());
@@ -21,27 +21,39 @@ Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   require(kind_ != Kind::step || o.every > 0 || !o.milestones.empty(),
           "step: wanted every above 0, or milestones");
   require(std::is_sorted(o.milestones.begin(), o.milestones.end()), "step: milestones must rise");
+  require(o.warmup_share >= 0 && o.warmup_share <= 1, o.name, ": warmup_share is ", o.warmup_share,
+          ", wanted 0 to 1");
   require(kind_ != Kind::plateau || (o.factor > 0 && o.factor < 1), "plateau: factor is ", o.factor,
           ", wanted above 0 and below 1");
 }
 
-double Schedule::factor(int64_t step) const {
+double Schedule::factor(int64_t step, double share) const {
   const ScheduleOptions& o = options_;
   const double s = static_cast<double>(step), w = static_cast<double>(o.warmup);
   if (kind_ == Kind::noam)
     return std::pow(static_cast<double>(o.model_size), -0.5) *
            std::min(std::pow(s, -0.5), s * std::pow(w, -1.5));
+  if (kind_ == Kind::budget) {
+    double rise = 1;
+    if (o.warmup > 0)
+      rise = std::min(1.0, s / w);
+    else if (o.warmup_share > 0)
+      rise = std::min(1.0, share / o.warmup_share);
+    return rise * (o.minimum + (1 - o.minimum) * (1 + std::cos(std::numbers::pi * share)) / 2);
+  }
   if (step < o.warmup) return o.warmup_start + (1 - o.warmup_start) * s / w;
   const int64_t past = std::max<int64_t>(0, step - 1 - o.warmup);
   switch (kind_) {
     case Kind::constant:
     case Kind::noam:
+    case Kind::budget:
       break;
     case Kind::inverse_sqrt:
       return std::sqrt(std::max(w, 1.0) / s);
     case Kind::cosine: {
-      const double share = std::min(1.0, static_cast<double>(past) / static_cast<double>(o.steps - o.warmup));
-      return o.minimum + (1 - o.minimum) * (1 + std::cos(std::numbers::pi * share)) / 2;
+      const double past_share =
+          std::min(1.0, static_cast<double>(past) / static_cast<double>(o.steps - o.warmup));
+      return o.minimum + (1 - o.minimum) * (1 + std::cos(std::numbers::pi * past_share)) / 2;
     }
     case Kind::step: {
       const auto passed =
@@ -79,6 +91,8 @@ Json Schedule::state() const {
 void Schedule::load_state(const Json& json, const std::string& where) {
   PlateauState loaded;
   fields_from_json(json, loaded, where);
+  require(loaded.factor > 0 && loaded.factor <= 1 && loaded.waited >= 0 && loaded.cooling >= 0, where,
+          ": damaged; got factor ", loaded.factor, ", waited ", loaded.waited, ", cooling ", loaded.cooling);
   plateau_ = loaded;
 }
 

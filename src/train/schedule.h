@@ -14,9 +14,10 @@ namespace fovea::train {
 
 // Every schedule may begin with a linear warm-up over `warmup` steps.
 struct ScheduleOptions {
-  // constant, noam, inverse_sqrt, cosine, step or plateau
+  // constant, noam, inverse_sqrt, cosine, step, plateau or budget
   std::string name = "constant";
   int64_t warmup = 0;
+  double warmup_share = 0;
   double warmup_start = 0;
   int64_t steps = 0;
   double minimum = 0;
@@ -30,18 +31,21 @@ struct ScheduleOptions {
 
   static constexpr auto fields() {
     using S = ScheduleOptions;
-    return std::tuple{Field{"name", &S::name, "constant, noam, inverse_sqrt, cosine, step or plateau"},
-                      Field{"warmup", &S::warmup, "steps over which the rate rises to its peak"},
-                      Field{"warmup_start", &S::warmup_start, "share of the peak at which the rise begins"},
-                      Field{"steps", &S::steps, "cosine: step at which the minimum is reached"},
-                      Field{"minimum", &S::minimum, "cosine, plateau: smallest share of the peak"},
-                      Field{"model_size", &S::model_size, "noam: width of the model"},
-                      Field{"factor", &S::factor, "step, plateau: multiplies the rate at each drop"},
-                      Field{"every", &S::every, "step: steps between drops"},
-                      Field{"milestones", &S::milestones, "step: steps after which the rate drops"},
-                      Field{"patience", &S::patience, "plateau: validations without progress before a drop"},
-                      Field{"threshold", &S::threshold, "plateau: relative change that counts as progress"},
-                      Field{"cooldown", &S::cooldown, "plateau: validations after a drop that do not count"}};
+    return std::tuple{
+        Field{"name", &S::name, "constant, noam, inverse_sqrt, cosine, step, plateau or budget"},
+        Field{"warmup", &S::warmup, "steps over which the rate rises to its peak"},
+        Field{"warmup_share", &S::warmup_share,
+              "budget: share of the run over which the rate rises, where warmup is 0"},
+        Field{"warmup_start", &S::warmup_start, "share of the peak at which the rise begins"},
+        Field{"steps", &S::steps, "cosine: step at which the minimum is reached"},
+        Field{"minimum", &S::minimum, "cosine, plateau, budget: smallest share of the peak"},
+        Field{"model_size", &S::model_size, "noam: width of the model"},
+        Field{"factor", &S::factor, "step, plateau: multiplies the rate at each drop"},
+        Field{"every", &S::every, "step: steps between drops"},
+        Field{"milestones", &S::milestones, "step: steps after which the rate drops"},
+        Field{"patience", &S::patience, "plateau: validations without progress before a drop"},
+        Field{"threshold", &S::threshold, "plateau: relative change that counts as progress"},
+        Field{"cooldown", &S::cooldown, "plateau: validations after a drop that do not count"}};
   }
 };
 
@@ -52,14 +56,16 @@ struct ScheduleOptions {
 //   cosine        minimum + (1 - minimum) * (1 + cos(pi * p / (steps - w))) / 2
 //   step          factor^(drops so far): after every `every` steps, and after each milestone
 //   plateau       falls by `factor` when validation has not got better for more than `patience` times
-// and, but for noam, while s < w: warmup_start + (1 - warmup_start) * s / w instead.
+//   budget        min(1, s / w) * (minimum + (1 - minimum) * (1 + cos(pi * share)) / 2), where share is how
+//                 much of the run is over, be it steps or time; with w = 0, min(1, share / warmup_share)
+// and, but for noam and budget, while s < w: warmup_start + (1 - warmup_start) * s / w instead.
 class Schedule {
  public:
   // Throws Error on an unknown name or a setting out of range.
   explicit Schedule(ScheduleOptions options);
 
-  // The factor for this step, counted from 1.
-  double factor(int64_t step) const;
+  // The factor for this step, counted from 1. share: how much of the run is over, 0 to 1; only budget asks.
+  double factor(int64_t step, double share = 0) const;
   // Tells a validation result, smaller is better; only plateau listens.
   void observe(double value);
 
@@ -82,7 +88,7 @@ class Schedule {
   };
 
  private:
-  enum class Kind { constant, noam, inverse_sqrt, cosine, step, plateau };
+  enum class Kind { constant, noam, inverse_sqrt, cosine, step, plateau, budget };
 
   ScheduleOptions options_;
   Kind kind_;

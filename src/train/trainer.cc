@@ -33,21 +33,6 @@ struct RngState {
   }
 };
 
-void check_options(const TrainOptions& o) {
-  const auto at_least = [](const char* name, auto value, auto least) {
-    require(value >= least, name, " is ", value, ", wanted at least ", least);
-  };
-  at_least("steps", o.steps, int64_t{0});
-  at_least("minutes", o.minutes, 0.0);
-  at_least("accumulate", o.accumulate, int64_t{1});
-  at_least("clip_norm", o.clip_norm, 0.0);
-  at_least("average", o.average, int64_t{0});
-  at_least("log_every", o.log_every, int64_t{0});
-  at_least("validate_every", o.validate_every, int64_t{0});
-  at_least("save_every", o.save_every, int64_t{0});
-  at_least("patience", o.patience, int64_t{0});
-}
-
 // The first parameter or buffer that holds a NaN or Inf; empty when none does.
 std::string first_bad_weight(const std::vector<nn::NamedParameter>& parameters) {
   std::vector<kernels::ConstTensor> tensors;
@@ -60,16 +45,77 @@ std::string first_bad_weight(const std::vector<nn::NamedParameter>& parameters) 
   return "";
 }
 
-// Names the first part of a run's identity that differs.
+// The first place in which two values differ, as "settings.width"; `path` is where they stand.
+struct Difference {
+  std::string path;
+  const Json *found, *got;  // null: absent
+};
+std::optional<Difference> first_difference(const Json* found, const Json* got, const std::string& path) {
+  if (found != nullptr && got != nullptr && found->is_object() && got->is_object()) {
+    for (const auto& [name, value] : got->items())
+      if (const auto inside = first_difference(found->contains(name) ? &(*found)[name] : nullptr, &value,
+                                               path.empty() ? name : path + "." + name))
+        return inside;
+    return std::nullopt;
+  }
+  if (found != nullptr && got != nullptr && *found == *got) return std::nullopt;
+  return Difference{path, found, got};
+}
+
+// Names the one part of a run's identity that differs.
 void check_identity(const Json& found, const Json& wanted, const fs::path& directory) {
-  for (const auto& [name, value] : wanted.items())
-    require(found.is_object() && found.contains(name) && found[name] == value, directory.string(),
-            " holds another run: its ", name, " is ",
-            found.is_object() && found.contains(name) ? in_quotes(found[name].dump()) : "absent", ", wanted ",
-            in_quotes(value.dump()), "; choose another directory or the same settings");
+  const auto difference = first_difference(&found, &wanted, "");
+  if (!difference) return;
+  const auto text = [](const Json* value) { return value == nullptr ? "none" : in_quotes(value->dump()); };
+  fail(directory.string(), " holds a run with ", difference->path, " ", text(difference->found), "; got ",
+       text(difference->got), "; choose another folder or the same setting");
+}
+
+// Refuses what no run writes: a damaged step would train for ever.
+void check_state(const Trainer::State& state, const EarlyStopping::State& early, const std::string& where) {
+  constexpr double kLongest = 1e12;  // seconds
+  const auto check = [&](const char* name, auto value, auto low, auto high) {
+    require(value >= low && value <= high, where, ": damaged; ", name, " is ", value, ", wanted ", low,
+            " to ", high, "; remove the folder checkpoints to start anew");
+  };
+  check("step", state.step, int64_t{0}, kAnySteps);
+  check("seconds", state.seconds, 0.0, kLongest);
+  check("steps_wanted", state.steps_wanted, int64_t{0}, kAnySteps);
+  check("minutes_wanted", state.minutes_wanted, 0.0, kLongest);
+  check("window_steps", state.window_steps, int64_t{0}, state.step);
+  check("best_step", early.best_step, int64_t{0}, state.step);
+  check("waited", early.waited, int64_t{0}, state.step);
+}
+
+// What json[name] holds. Throws Error, beginning with `where`, when there is none.
+const Json& member(const Json& json, const char* name, const std::string& where) {
+  require(json.is_object() && json.contains(name), where, ": damaged; there is no ", name,
+          "; remove the folder checkpoints to start anew");
+  return json[name];
 }
 
 }  // namespace
+
+void check_options(const TrainOptions& o) {
+  const auto between = [](const char* name, auto value, auto low, auto high) {
+    require(value >= low && value <= high, name, ": got ", value, ", wanted ", low, " to ", high);
+  };
+  constexpr int64_t kMany = 1'000'000'000;
+  require(!o.steps || *o.steps >= 1, "steps: got ", o.steps.value_or(0), ", wanted at least 1");
+  require(!o.steps || *o.steps <= kAnySteps, "steps: got ", o.steps.value_or(0), ", wanted at most ",
+          kAnySteps);
+  between("minutes", o.minutes, 0.0, 1e7);
+  between("accumulate", o.accumulate, int64_t{1}, kMany);
+  between("clip_norm", o.clip_norm, 0.0, 1e30);
+  require(o.ema >= 0 && o.ema < 1, "ema: got ", o.ema, ", wanted at least 0 and below 1");
+  between("average", o.average, int64_t{0}, int64_t{1000});
+  between("log_every", o.log_every, int64_t{0}, kMany);
+  between("validations", o.validations, int64_t{1}, int64_t{1'000'000});
+  between("validate_every", o.validate_every, int64_t{0}, kMany);
+  between("save_every", o.save_every, int64_t{0}, kMany);
+  between("patience", o.patience, int64_t{0}, kMany);
+  between("min_delta", o.min_delta, 0.0, 1e30);
+}
 
 // One call of Trainer::run: the files it holds open and the clock it started.
 class Trainer::Run {
@@ -78,9 +124,8 @@ class Trainer::Run {
       : t_(trainer),
         directory_(directory),
         observer_(observer),
-        lock_((make_directories(directory), directory)),
-        store_(directory),
-        recent_(directory, trainer.options_.average) {
+        store_(directory_),
+        recent_(directory_, trainer.options_.average) {
     if (t_.options_.ema > 0) ema_.emplace(t_.model_.state(), t_.options_.ema);
   }
 
@@ -90,42 +135,93 @@ class Trainer::Run {
     if (checkpoint && is_finished()) return Outcome::already_finished;
     recent_.forget_after(t_.state_.step);
     t_.state_.stopped_early = false;
-    t_.state_.steps_wanted = t_.options_.steps;
+    t_.state_.steps_wanted = t_.steps_;
+    t_.state_.minutes_wanted = t_.options_.minutes;
     if (checkpoint) observer_.on_resume(t_.state_.step);
     log_.emplace(directory_, t_.state_.step);
     first_step_ = t_.state_.step;
     seconds_before_ = t_.state_.seconds;
-    started_ = Clock::now();
+    started_ = saved_ = Clock::now();
+    marks_ = marks_passed();
     return loop();
   }
 
  private:
   bool time_is_up() const { return t_.options_.minutes > 0 && t_.state_.seconds >= t_.options_.minutes * 60; }
 
-  // Whether the run found has nothing left to do. An early stop ends a run until more steps are asked for.
+  // How much of the run is over after `step` steps and so many seconds, 0 to 1: the larger share of its
+  // steps and its minutes. Without minutes it depends on the step alone, so that a resumed run repeats it.
+  double share(double step, double seconds) const {
+    double share = t_.steps_ < kAnySteps ? step / static_cast<double>(t_.steps_) : 0;
+    if (t_.options_.minutes > 0) share = std::max(share, seconds / (60 * t_.options_.minutes));
+    return std::min(share, 1.0);
+  }
+  // In the middle of the step about to be made: the first is not at 0 and the last not at 1.
+  double share_of_next_step() const {
+    const double done = static_cast<double>(t_.state_.step - first_step_);
+    const double each = done > 0 ? seconds_since(started_) / done : 0;
+    return share(static_cast<double>(t_.state_.step) + 0.5, t_.state_.seconds + each / 2);
+  }
+  // A run is cut into options.validations parts; how many of them are over.
+  int64_t marks_passed() const {
+    const int64_t parts = t_.options_.validations;
+    // Whole numbers where steps decide, so that rounding cannot.
+    const int64_t by_steps = t_.steps_ < kAnySteps ? t_.state_.step * parts / t_.steps_ : 0;
+    const auto by_time = static_cast<int64_t>(share(0, t_.state_.seconds) * static_cast<double>(parts));
+    return std::max(by_steps, by_time);
+  }
+
+  // Whether the run found has nothing left to do. An early stop ends a run until more is asked for.
   bool is_finished() const {
-    return t_.state_.step >= t_.options_.steps || time_is_up() ||
-           (t_.state_.stopped_early && t_.options_.steps <= t_.state_.steps_wanted);
+    const bool more_steps =
+        t_.steps_ > t_.state_.steps_wanted || (t_.state_.steps_wanted == kAnySteps && t_.steps_ < kAnySteps);
+    const bool more_minutes = t_.state_.minutes_wanted > 0 && t_.options_.minutes > t_.state_.minutes_wanted;
+    const bool asked_for_more = more_steps || more_minutes;
+    return t_.state_.step >= t_.steps_ || time_is_up() || (t_.state_.stopped_early && !asked_for_more);
   }
 
   Outcome loop() {
-    while (t_.state_.step < t_.options_.steps) {
+    while (t_.state_.step < t_.steps_) {
       step();
-      const bool last = t_.state_.step == t_.options_.steps;
+      bool last = t_.state_.step == t_.steps_ || time_is_up();
+      const bool at_mark = marks_passed() > marks_;
       bool is_best = false;
-      if (t_.job_.validate && (last || due(t_.state_.step, t_.options_.validate_every))) is_best = validate();
+      // The last weights compete with the others, wherever the run ends.
+      if (t_.job_.validate && (last || validation_due(at_mark))) {
+        is_best = validate();
+        t_.state_.seconds = seconds_before_ + seconds_since(started_);
+        last = last || time_is_up();
+      }
+      if (at_mark) marks_ = marks_passed();
       const bool interrupted = t_.job_.should_stop && t_.job_.should_stop();
       t_.state_.stopped_early = t_.early_stopping_.should_stop();
-      const bool ends = last || interrupted || t_.state_.stopped_early || time_is_up();
       // Before the checkpoint: a run that goes on from it finds the weights that belong to it.
-      if (due(t_.state_.step, average_every())) keep_for_average();
-      if (ends || is_best || due(t_.state_.step, t_.options_.save_every)) save(is_best);
-      if (last) break;
+      if (average_due(at_mark)) keep_for_average();
+      if (last || interrupted || t_.state_.stopped_early || is_best || save_due(at_mark)) save(is_best);
+      if (t_.state_.step == t_.steps_) break;
+      if (last) return Outcome::out_of_time;
       if (interrupted) return Outcome::interrupted;
       if (t_.state_.stopped_early) return Outcome::stopped_early;
-      if (time_is_up()) return Outcome::out_of_time;
     }
     return Outcome::finished;
+  }
+
+  bool validation_due(bool at_mark) const {
+    if (t_.options_.validate_every > 0) return due(t_.state_.step, t_.options_.validate_every);
+    // A run that only time ends spends at most a third of it on validation, but for the last one.
+    const bool too_long = t_.steps_ == kAnySteps && validation_seconds_ > 0.33 * seconds_since(started_);
+    return at_mark && !too_long;
+  }
+  bool save_due(bool at_mark) const {
+    constexpr double kLongestUnsaved = 600;  // seconds
+    if (t_.options_.save_every > 0) return due(t_.state_.step, t_.options_.save_every);
+    return at_mark || seconds_since(saved_) > kLongestUnsaved;
+  }
+  bool average_due(bool at_mark) const {
+    const TrainOptions& o = t_.options_;
+    if (o.average < 2) return false;
+    if (o.save_every > 0) return due(t_.state_.step, o.save_every);
+    return o.validate_every > 0 ? due(t_.state_.step, o.validate_every) : at_mark;
   }
 
   void step() {
@@ -148,7 +244,7 @@ class Trainer::Run {
       fail_not_finite(step, "the gradient of " + in_quotes(gradient.bad) + " is not finite");
     const double norm = gradient.norm * share;
     const double clip = t_.options_.clip_norm > 0 ? clip_factor(norm, t_.options_.clip_norm) : 1;
-    const double rate = learning_rate_of(optimizer.rule()) * t_.schedule_.factor(step);
+    const double rate = learning_rate_of(optimizer.rule()) * t_.schedule_.factor(step, share_of_next_step());
     optimizer.step(rate, static_cast<float>(clip * share));
     optimizer.clear_grad();
     if (ema_) ema_->update();
@@ -163,7 +259,8 @@ class Trainer::Run {
     t_.state_.window_loss += report.loss;
     report.loss = t_.state_.window_loss / static_cast<double>(++t_.state_.window_steps);
     report.step = t_.state_.step;
-    report.steps = t_.options_.steps;
+    report.steps = t_.steps_;
+    report.unit = t_.job_.unit;
     report.items_per_second = window_items_ / std::max(window_seconds_, 1e-9);
     const double done = static_cast<double>(report.step - first_step_);
     report.seconds_left = seconds_since(started_) / done * static_cast<double>(report.steps - report.step);
@@ -188,12 +285,14 @@ class Trainer::Run {
   // True when the result is the best so far.
   bool validate() {
     if (ema_) ema_->swap();
+    const auto validation_started = Clock::now();
     Validation result;
     {
       const NoGrad no_grad;
       result = t_.job_.validate();
     }
     if (ema_) ema_->swap();
+    validation_seconds_ += seconds_since(validation_started);
     const bool is_best = t_.early_stopping_.observe(result.value, t_.state_.step);
     t_.schedule_.observe(t_.job_.higher_is_better ? -result.value : result.value);
     Json line = {
@@ -202,11 +301,6 @@ class Trainer::Run {
     log_->write(line);
     observer_.on_validation({t_.state_.step, std::move(result), is_best});
     return is_best;
-  }
-
-  int64_t average_every() const {
-    if (t_.options_.average < 2) return 0;
-    return t_.options_.save_every > 0 ? t_.options_.save_every : t_.options_.validate_every;
   }
 
   void check_weights() const {
@@ -234,6 +328,7 @@ class Trainer::Run {
       set.write("state.json", [&](FileWriter& file) { file.write(state_json().dump(2) + "\n"); });
       if (t_.job_.save_more) t_.job_.save_more(set.path());
     });
+    saved_ = Clock::now();
     observer_.on_save(t_.state_.step);
   }
 
@@ -252,10 +347,11 @@ class Trainer::Run {
 
   void load(const fs::path& set) {
     const std::string where = (set / "state.json").string();
-    Json json = load_json(set / "state.json");
-    require(json.is_object(), where, ": no object");
-    check_identity(json["identity"], t_.job_.identity, directory_);
-    const std::string rule_found = json["optimizer"].is_object() ? json["optimizer"].value("name", "") : "";
+    const Json json = load_json(set / "state.json");
+    check_identity(member(json, "identity", where), t_.job_.identity, directory_);
+    std::string rule_found;
+    value_from_json(member(member(json, "optimizer", where), "name", where + ": optimizer"), rule_found,
+                    where + ": optimizer: name");
     const std::string rule_wanted = rule_to_json(t_.optimizer_.rule())["name"];
     require(rule_found == rule_wanted, directory_.string(), " was trained with the optimizer ",
             in_quotes(rule_found), ", got ", in_quotes(rule_wanted));
@@ -263,20 +359,20 @@ class Trainer::Run {
     EarlyStopping::State early;
     State state;
     for_each_field<State>([&](const auto& field) {
-      require(json.contains(field.name), where, ": no ", field.name);
-      value_from_json(json[field.name], state.*field.member, where + ": " + field.name);
+      value_from_json(member(json, field.name, where), state.*field.member, where + ": " + field.name);
     });
-    fields_from_json(json["rng"], rng, where + ": rng");
-    fields_from_json(json["early_stopping"], early, where + ": early_stopping");
+    fields_from_json(member(json, "rng", where), rng, where + ": rng");
+    fields_from_json(member(json, "early_stopping", where), early, where + ": early_stopping");
+    check_state(state, early, where);
     nn::load_weights(t_.model_, set / "model.safetensors");
     t_.optimizer_.load_state(*SafetensorsFile(set / "optimizer.safetensors"));
     if (ema_) load_ema(set);
-    t_.schedule_.load_state(json["schedule"], where + ": schedule");
-    t_.job_.seek(json["position"]);
+    t_.schedule_.load_state(member(json, "schedule", where), where + ": schedule");
+    t_.job_.seek(member(json, "position", where));
     t_.context_.rng = Rng(Rng::State{rng.key, rng.drawn});
     t_.early_stopping_.state = early;
-    if (state.stopped_early && t_.options_.steps > state.steps_wanted) t_.early_stopping_.state.waited = 0;
     t_.state_ = state;
+    if (state.stopped_early && !is_finished()) t_.early_stopping_.state.waited = 0;
   }
 
   // A run that had no average so far begins one from its weights.
@@ -297,14 +393,15 @@ class Trainer::Run {
   Trainer& t_;
   fs::path directory_;
   Observer& observer_;
-  DirectoryLock lock_;
   CheckpointStore store_;
   RecentWeights recent_;
   std::optional<Log> log_;
   std::optional<Ema> ema_;
   int64_t first_step_ = 0;
   double seconds_before_ = 0;
-  Clock::time_point started_;
+  Clock::time_point started_, saved_;
+  int64_t marks_ = 0;  // parts of the run that are over
+  double validation_seconds_ = 0;
   double window_items_ = 0, window_seconds_ = 0;  // since the last line of the log
 };
 
@@ -318,6 +415,7 @@ Trainer::Trainer(const nn::Module& model, std::vector<ParameterGroup> groups, Ru
       optimizer_(std::move(groups), rule),
       schedule_(std::move(schedule)),
       options_(options),
+      steps_(options.steps.value_or(kAnySteps)),
       job_(std::move(job)),
       early_stopping_(options.patience, options.min_delta, job_.higher_is_better),
       context_{.training = true, .rng = Rng(options.seed)} {
@@ -326,6 +424,12 @@ Trainer::Trainer(const nn::Module& model, std::vector<ParameterGroup> groups, Ru
 }
 
 Outcome Trainer::run(const fs::path& directory, Observer& observer) {
+  make_directories(directory);
+  const DirectoryLock lock(directory);
+  return run_locked(directory, observer);
+}
+
+Outcome Trainer::run_locked(const fs::path& directory, Observer& observer) {
   return Run(*this, directory, observer).train();
 }
 

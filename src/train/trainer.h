@@ -24,13 +24,14 @@
 namespace fovea::train {
 
 struct TrainOptions {
-  int64_t steps = 1000;
+  std::optional<int64_t> steps = {};  // empty: as many as fit in `minutes`
   double minutes = 0;
   int64_t accumulate = 1;
   double clip_norm = 0;
   double ema = 0;
   int64_t average = 0;
   int64_t log_every = 10;
+  int64_t validations = 1;
   int64_t validate_every = 0;
   int64_t save_every = 0;
   int64_t patience = 0;
@@ -40,24 +41,31 @@ struct TrainOptions {
   static constexpr auto fields() {
     using T = TrainOptions;
     return std::tuple{
-        Field{"steps", &T::steps, "updates of the weights, earlier runs in the same directory included"},
-        Field{"minutes", &T::minutes, "stop after this much training, earlier runs included; 0: no limit"},
+        Field{"steps", &T::steps,
+              "updates of the weights, including those of earlier runs in the same folder"},
+        Field{"minutes", &T::minutes,
+              "minutes of training, including those of earlier runs in the same folder; 0: no limit"},
         Field{"accumulate", &T::accumulate, "batches whose gradients are averaged for one update"},
-        Field{"clip_norm", &T::clip_norm, "largest norm of the gradient; 0: no limit"},
-        Field{"ema", &T::ema, "decay of the weights' moving average, used to validate; 0: none"},
+        Field{"clip_norm", &T::clip_norm, "gradients with a larger norm are scaled down to it; 0: never"},
+        Field{"ema", &T::ema,
+              "decay of a moving average of the weights, which is then validated and kept; 0: none"},
         Field{"average", &T::average,
-              "last checkpoints (every save_every steps, or else every validate_every) averaged at the end; "
-              "0 or 1: none"},
+              "checkpoints averaged at the end; the average is kept where validation prefers it; 0: none"},
         Field{"log_every", &T::log_every, "steps between lines of train.jsonl"},
-        Field{"validate_every", &T::validate_every, "steps between validations; 0: at the end only"},
+        Field{"validations", &T::validations,
+              "validations in a run, evenly spaced, the last one at its end; each saves a checkpoint"},
+        Field{"validate_every", &T::validate_every, "steps between validations; 0: as --validations says"},
         Field{"save_every", &T::save_every,
-              "steps between checkpoints; 0: at the end and at a new best only"},
+              "steps between checkpoints; 0: at each validation and at least every 10 minutes"},
         Field{"patience", &T::patience,
-              "validations without progress before stopping early; 0: never stop early"},
-        Field{"min_delta", &T::min_delta, "smallest change that counts as progress"},
-        Field{"seed", &T::seed, "names all random draws"}};
+              "stop early after this many validations in a row without progress; 0: never"},
+        Field{"min_delta", &T::min_delta, "smallest change of the score that counts as progress"},
+        Field{"seed", &T::seed, "random seed; the same seed gives the same result"}};
   }
 };
+
+// Throws Error naming the first option that makes no sense.
+void check_options(const TrainOptions& options);
 
 // The loss of one batch, and how many items (tokens, pictures) it held, for the throughput.
 struct BatchLoss {
@@ -76,6 +84,8 @@ struct Job {
   // Optional.
   std::function<Validation()> validate = {};
   bool higher_is_better = false;
+  // What BatchLoss::items counts, for the progress line: "tokens", "pictures".
+  std::string unit = "items";
   // Adds files to a checkpoint (a config, a tokenizer). Optional.
   std::function<void(const std::filesystem::path& directory)> save_more = {};
   // Asked after every step; true saves and stops. Optional.
@@ -95,11 +105,14 @@ class Trainer {
           TrainOptions options, Job job);
 
   // Trains in `directory` until the steps are done, time is up, validation stops getting better or the job
-  // asks to stop; saves; leaves the last weights in the model. Throws Error, keeping the last good
+  // asks to stop; validates the last weights unless it was the job that asked; saves; leaves the last weights
+  // in the model. Throws Error, keeping the last good
   // checkpoint, when the loss, a gradient or a weight is NaN or Inf (naming the step and the tensor), when
   // the disk is full, when the checkpoint found does not fit, and when another process trains in the same
   // directory.
   Outcome run(const std::filesystem::path& directory, Observer& observer);
+  // The same in a directory whose lock the caller holds: for those who write there before or after.
+  Outcome run_locked(const std::filesystem::path& directory, Observer& observer);
 
   int64_t step() const { return state_.step; }
   double seconds() const { return state_.seconds; }
@@ -111,16 +124,19 @@ class Trainer {
     int64_t step = 0;
     double seconds = 0;
     int64_t steps_wanted = 0;
+    double minutes_wanted = 0;
     bool stopped_early = false;
     double window_loss = 0;
     int64_t window_steps = 0;
     static constexpr auto fields() {
-      return std::tuple{Field{"step", &State::step, "updates done"},
-                        Field{"seconds", &State::seconds, "time spent on them"},
-                        Field{"steps_wanted", &State::steps_wanted, "where the run was to end"},
-                        Field{"stopped_early", &State::stopped_early, "validation stopped getting better"},
-                        Field{"window_loss", &State::window_loss, "sum of losses not yet in the log"},
-                        Field{"window_steps", &State::window_steps, "their number"}};
+      return std::tuple{
+          Field{"step", &State::step, "updates done"},
+          Field{"seconds", &State::seconds, "time spent on them"},
+          Field{"steps_wanted", &State::steps_wanted, "where the run was to end"},
+          Field{"minutes_wanted", &State::minutes_wanted, "how long it was to take; 0: any time"},
+          Field{"stopped_early", &State::stopped_early, "validation stopped getting better"},
+          Field{"window_loss", &State::window_loss, "sum of losses not yet in the log"},
+          Field{"window_steps", &State::window_steps, "their number"}};
     }
   };
 
@@ -131,6 +147,7 @@ class Trainer {
   Optimizer optimizer_;
   Schedule schedule_;
   TrainOptions options_;
+  int64_t steps_;  // options_.steps, or kAnySteps
   Job job_;
   EarlyStopping early_stopping_;
   nn::Context context_;

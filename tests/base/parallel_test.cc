@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_limit.h"
 
 namespace fovea {
 namespace {
@@ -178,6 +179,31 @@ TEST(Workers, AreMadeAnewInAForkedChild) {
 
 TEST(SetNumThreads, RefusesNegativeCounts) {
   EXPECT_THROW(set_num_threads(-1), Error);
+}
+
+TEST(ThreadLimit, HoldsForTheCallsOfThisThreadAlone) {
+  set_num_threads(3);
+  {
+    const ThreadLimit limit(2);
+    EXPECT_EQ(num_threads(), 2);
+    // Scratch memory of threads is counted by num_threads(), so inside the work it must say the same.
+    parallel_chunks(64, [](int64_t) {
+      EXPECT_EQ(num_threads(), 2);
+      EXPECT_LT(thread_index(), 2);
+    });
+    int elsewhere = 0;
+    std::thread([&] { elsewhere = num_threads(); }).join();
+    EXPECT_EQ(elsewhere, 3);
+    {
+      const ThreadLimit more(5), unchanged(0);
+      EXPECT_EQ(num_threads(), 5);
+      parallel_chunks(64, [](int64_t) { EXPECT_LT(thread_index(), num_threads()); });
+    }
+    EXPECT_EQ(num_threads(), 2);
+  }
+  EXPECT_EQ(num_threads(), 3);
+  EXPECT_THROW(ThreadLimit(-1), Error);
+  set_num_threads(0);
 }
 
 }  // namespace

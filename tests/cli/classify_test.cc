@@ -42,10 +42,32 @@ testing_cli::Outcome ClassifyVerb::trained_;
 
 TEST_F(ClassifyVerb, TrainsWithProgressAndSaysWhatComesNext) {
   EXPECT_EQ(trained_.status, 0) << trained_.err;
-  EXPECT_THAT(trained_.out, StartsWith("trained 60 steps; best accuracy 100 %\nnext: fovea classify "));
+  EXPECT_THAT(trained_.out,
+              testing::ContainsRegex(
+                  "^trained 60 steps; accuracy 100 %(; weights of step 30)?\nnext: fovea classify "));
   EXPECT_THAT(trained_.err, HasSubstr("accuracy 100"));
   for (const char* name : {"config.json", "model.safetensors", "vocab.txt", "README.md", "curve.svg"})
     EXPECT_TRUE(std::filesystem::exists(*folder_ / "model" / name)) << name;
+}
+
+TEST_F(ClassifyVerb, SaysWhichColumnsItReads) {
+  EXPECT_THAT(trained_.err,
+              HasSubstr("train.tsv: label is column 2 \"label\", text is column 1 \"text\"; first row is "
+                        "a header"));
+}
+
+TEST_F(ClassifyVerb, TrainsOnWhatAnotherProgramWrites) {
+  const std::string rest = " --tokenizer words --preset tiny --steps 2 --embedding 8 --width 8 --out ";
+  const auto piped =
+      run("train classify --train /dev/stdin" + rest + file("piped") + " < " + file("train.tsv"));
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  const auto from_pipe =
+      run("train classify --train /dev/stdin" + rest + file("piped2"), "cat " + file("train.tsv") + " |");
+  EXPECT_EQ(from_pipe.status, 0) << from_pipe.err;
+  EXPECT_EQ(read_text(file("piped/model.safetensors")), read_text(file("piped2/model.safetensors")));
+  const auto zeros = run("train classify --train /dev/zero" + rest + file("none"));
+  EXPECT_EQ(zeros.status, 2);
+  EXPECT_EQ(zeros.err, "fovea: cannot read /dev/zero: a device, wanted a file or a pipe\n");
 }
 
 TEST_F(ClassifyVerb, WhatDumpConfigPrintsIsAConfigFile) {
@@ -102,8 +124,8 @@ TEST_F(ClassifyVerb, RefusesWithOneLineAndStatusTwo) {
   };
   EXPECT_THAT(refused("classify /nowhere"), HasSubstr("does not exist"));
   EXPECT_THAT(refused("translate " + model()),
-              HasSubstr("a model for the task 'classify', wanted 'translate'"));
-  EXPECT_THAT(refused("explain " + model() + " fine --target x"), HasSubstr("--target is of translators"));
+              HasSubstr("is a text classifier (lstm); translate needs a translator"));
+  EXPECT_THAT(refused("explain " + model() + " fine --target x"), HasSubstr("--target needs a translator"));
   EXPECT_THAT(refused("explain " + model() + " fine --kind encoder --out a.png"),
               HasSubstr("no heads to show"));
   EXPECT_THAT(refused("explain " + model() + " ''"), HasSubstr("the text is empty"));

@@ -17,16 +17,18 @@ train::StepReport report(int64_t step, bool logged = false) {
           .gradient_norm = 1.25,
           .learning_rate = 3e-3,
           .items_per_second = 12345,
+          .unit = "tokens",
           .seconds_left = 67,
           .logged = logged};
 }
 
 TEST(Progress, TellsStepLossNormRateThroughputAndTime) {
   EXPECT_EQ(progress_text(report(120)),
-            "step 120/1000  loss 0.5000  |g| 1.25  rate 3.00e-03  12.3k/s  1:07 left");
+            "step 120/1000  loss 0.5000  |g| 1.25  rate 3.00e-03  12.3k tokens/s  1:07 left");
   train::StepReport endless = report(120);
   endless.steps = train::kAnySteps;
-  EXPECT_EQ(progress_text(endless), "step 120  loss 0.5000  |g| 1.25  rate 3.00e-03  12.3k/s  1:07 left");
+  EXPECT_EQ(progress_text(endless),
+            "step 120  loss 0.5000  |g| 1.25  rate 3.00e-03  12.3k tokens/s  1:07 left");
   EXPECT_EQ(clock_text(3 * 3600 + 2 * 60 + 15), "3:02:15");
 }
 

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 Image decode(const std::string& bytes, int64_t max_pixels = kMaxPixels) {
-  return decode_image(std::as_bytes(std::span(bytes)), "picture", max_pixels);
+  return decode_image(std::as_bytes(std::span(bytes)), "picture", {.max_pixels = max_pixels});
 }
 
 std::string fault_of(const std::string& bytes, int64_t max_pixels = kMaxPixels) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "data/files.h"
 
 namespace fovea::data {
@@ -43,7 +45,7 @@ TEST(LabelledText, IsReadFromQuotedCommas) {
   EXPECT_THAT(text.texts, ElementsAre("a \"fine\", long film", "short", "\"q\""));
   EXPECT_THAT(text.labels, ElementsAre("pos", "neg", "pos"));
   EXPECT_THAT(broken(folder, "b.csv", "label,text\npos,\"never\nends\n"),
-              HasSubstr("b.csv, line 2: a quote that never closes"));
+              HasSubstr("b.csv, line 2: the quote that opens here never closes"));
 }
 
 TEST(LabelledText, IsReadFromLinesThatBeginWithTheirLabel) {
@@ -64,7 +66,7 @@ TEST(LabelledText, NamesFileAndLineOfWhatItCannotUse) {
   EXPECT_THAT(broken(folder, "d.tsv", "0\tone\n1\t\xff\n"), HasSubstr("d.tsv, line 2: not UTF-8"));
   EXPECT_THAT(broken(folder, "e.tsv", ""), HasSubstr("e.tsv: no lines"));
   EXPECT_THAT(broken(folder, "f.tsv", "a\tb\nx\ty\n", {.label_column = "3"}),
-              HasSubstr("2 columns, but label column 3"));
+              HasSubstr("f.tsv: 2 columns, but label column 3"));
   EXPECT_THAT(broken(folder, "g.tsv", "kind\ttext\nx\ty\n", {.label_column = "kinds"}),
               HasSubstr("no column is named 'kinds', did you mean 'kind'?"));
   EXPECT_THAT(broken(folder, "h.txt", "4 fine\n", {.label_column = "1"}), HasSubstr("has no columns"));
@@ -72,6 +74,151 @@ TEST(LabelledText, NamesFileAndLineOfWhatItCannotUse) {
       read_labelled(folder.write("i.tsv", "0\tone\n1\n\ttwo\n1\t\xff\n1\tthree\n"), {.skip_bad = true});
   EXPECT_THAT(kept.texts, ElementsAre("one", "three"));
   EXPECT_EQ(kept.skipped, (Skipped{.bad_utf8 = 1, .empty = 1, .wrong_columns = 1}));
+}
+
+// The rows that stand below a header; "" as note stands for a file that has none.
+struct HeaderCase {
+  const char* file;
+  std::vector<std::string> labels;
+  const char* note;
+};
+
+TEST(LabelledText, AHeaderRowIsNoClass) {
+  const TestFolder folder;
+  std::string repeated = "kind\tcaption\n", once = "ham\tword\n";
+  std::vector<std::string> kinds;
+  for (int i = 0; i < 20; ++i) {
+    kinds.emplace_back(i % 2 == 0 ? "spam" : "eggs");
+    repeated += kinds.back() + "\tsome words number " + std::to_string(i) + "\n";
+    once += kinds.back() + "\tword" + std::to_string(i) + "\n";
+  }
+  const std::vector<HeaderCase> cases{
+      {"y\ttext\n1\tgood\n0\tbad\n",
+       {"1", "0"},
+       "label is column 1 \"y\", text is column 2 \"text\"; first row is a header"},
+      {"target\ttweet\n4\tso good\n0\tso bad\n", {"4", "0"}, "first row is a header"},
+      // Names that are on no list, over labels that are numbers.
+      {"gold\tutt\n1\tgood\n0\tbad\n1\tfine\n",
+       {"1", "0", "1"},
+       "column 1 \"gold\", text is column 2 \"utt\"; first row"},
+      // One known name is enough, where the label is on no other row.
+      {"kind\tbody\nham\thello\nspam\tbuy\n", {"ham", "spam"}, "first row is a header"},
+      {repeated.c_str(), kinds, "label is column 1 \"kind\", text is column 2 \"caption\"; first row"},
+      // Small files in which each label stands once have none; nor has a class of one word at the top.
+      {"pos\tgreat\nneg\tawful\nso-so\tfine\n", {"pos", "neg", "so-so"}, "no header row"},
+      {"pos\tgreat\nneg\tawful\nneg\tbad\n", {"pos", "neg", "neg"}, "no header row"},
+      {"topic\ttext\ntopic\tother\n", {"topic"}, "first row is a header"},
+      // A first row that looks like data: its label comes again, or its text is a sentence.
+      {"rain\twet\nsun\tdry\nrain\tvery wet\n", {"rain", "sun", "rain"}, "no header row"},
+      {"rain\tit is wet\n1\tdry\n2\twet\n", {"rain", "1", "2"}, "no header row"}};
+  for (const HeaderCase& one : cases) {
+    const LabelledText text = read_labelled(folder.write("a.tsv", one.file));
+    EXPECT_EQ(text.labels, one.labels) << one.file;
+    EXPECT_THAT(text.columns.note("a.tsv"), HasSubstr(one.note)) << one.file;
+  }
+  EXPECT_EQ(read_labelled(folder.write("b.tsv", once)).size(), 21);
+  // The same in the other forms of files.
+  for (const char* rows : {"y,text\n1,good\n0,bad\n", "\xEF\xBB\xBFy,text\r\n1,good\r\n0,bad\r\n",
+                           "y,text\r1,good\r0,bad\r", "\"y\",\"text\"\n\"1\",good\n0,\"bad\"\n"}) {
+    EXPECT_THAT(read_labelled(folder.write("c.csv", rows)).labels, ElementsAre("1", "0")) << rows;
+    EXPECT_THAT(read_labelled(folder.write_gzip("c.csv.gz", rows)).texts, ElementsAre("good", "bad"));
+  }
+  const LabelledText lines =
+      read_labelled(folder.write("d.txt", "label text\n__label__1 good\n__label__0 bad\n"));
+  EXPECT_THAT(lines.labels, ElementsAre("1", "0"));
+  EXPECT_EQ(lines.columns.note("d.txt"), "d.txt: each line begins with its label");
+}
+
+TEST(LabelledText, ColumnsAreChosenByNameThenByWhatTheyHold) {
+  const TestFolder folder;
+  const auto note = [&](const char* rows) {
+    return read_labelled(folder.write("a.tsv", rows)).columns.note("a");
+  };
+  EXPECT_EQ(
+      note("id\ttext\tsource\tlabel\n1\tgood\tweb\tpos\n2\tbad\tweb\tneg\n"),
+      "a: label is column 4 \"label\", text is column 2 \"text\"; first row is a header; 2 other columns "
+      "are not used");
+  // A table's index and a column of one value are no labels.
+  EXPECT_EQ(note("\tlang\tgold\ttext\n0\ten\tpos\ta good one\n1\ten\tneg\ta bad one\n2\ten\tneg\tbad\n"),
+            "a: label is column 3 \"gold\", text is column 4 \"text\"; first row is a header; 2 other "
+            "columns are not "
+            "used");
+  EXPECT_EQ(note("a good film\tpos\na dull film\tneg\na bad film\tneg\n"),
+            "a: label is column 2, text is column 1; no header row");
+  EXPECT_EQ(note("7\tpos\tgood\n8\tneg\tawful\n9\tneg\tquite bad\n"),
+            "a: label is column 2, text is column 3; no header row; 1 other column is not used");
+}
+
+TEST(LabelledText, ASecondTextIsRefusedUnlessOneIsChosen) {
+  const TestFolder folder;
+  const char* pairs =
+      "label\tsentence1\tsentence2\n1\tit rains a lot today\tthe street is wet now\n"
+      "0\tthe sun is out today\tit is night right now\n";
+  EXPECT_EQ(
+      broken(folder, "a.tsv", pairs),
+      "a.tsv: column 2 \"sentence1\" and column 3 \"sentence2\" both hold texts, but a classifier reads one; "
+      "choose it with --text-column, or join them into one column");
+  const LabelledText text = read_labelled(folder.path("a.tsv"), {.text_column = "sentence1"});
+  EXPECT_THAT(text.texts, ElementsAre("it rains a lot today", "the sun is out today"));
+  EXPECT_THAT(text.labels, ElementsAre("1", "0"));
+  EXPECT_THAT(broken(folder, "b.csv",
+                     "3,Wall St. bears claw back,\"Short sellers, see green again today\"\n"
+                     "4,Oil prices soar to record,Tearaway prices are menacing the market\n"),
+              HasSubstr("column 2 and column 3 both hold texts"));
+}
+
+TEST(LabelledText, AFileThatGoesWithAnotherHasItsColumns) {
+  const TestFolder folder;
+  const LabelledText train =
+      read_labelled(folder.write("train.tsv", "gold\tutt\n1\tgood one\n0\tbad one\n1\tfine\n"));
+  // Of two rows, neither labels nor texts would tell; the names do.
+  const LabelledText valid =
+      read_labelled(folder.write("valid.tsv", "gold\tutt\npos\tgood\n"), {.like = &train.columns});
+  EXPECT_THAT(valid.texts, ElementsAre("good"));
+  const LabelledText turned =
+      read_labelled(folder.write("turned.tsv", "text\tlabel\ngood\t1\n"), {.like = &train.columns});
+  EXPECT_THAT(turned.labels, ElementsAre("1"));
+}
+
+TEST(LabelledText, AWrongQuoteCostsItsOwnRowAndIsNamed) {
+  const TestFolder folder;
+  const char* rows = "label,text\npos,\"good\nneg,\"bad\"\npos,fine\n";
+  EXPECT_EQ(broken(folder, "a.csv", rows),
+            "a.csv, line 2: the quote that opens here closes on line 3 before 'bad\"', wanted a comma or the "
+            "end of "
+            "the row after it; a quote within quotes is written twice; correct it, or drop such lines with "
+            "--skip-bad");
+  const LabelledText kept = read_labelled(folder.path("a.csv"), {.skip_bad = true});
+  EXPECT_THAT(kept.texts, ElementsAre("bad", "fine"));
+  EXPECT_EQ(kept.skipped, (Skipped{.bad_quotes = 1}));
+  EXPECT_THAT(broken(folder, "b.csv", "label,text\npos,\"a\nb\",\"c\n"),
+              HasSubstr("b.csv, line 3: the quote that opens here never closes"));
+  const LabelledText open =
+      read_labelled(folder.write("c.csv", "pos,a b\nneg,\"c d\npos,e f\nneg,g h\n"), {.skip_bad = true});
+  EXPECT_THAT(open.texts, ElementsAre("a b", "e f", "g h"));
+  // A quote inside a field that has none around it is a character like others.
+  EXPECT_THAT(read_labelled(folder.write("d.csv", "pos,5\" wide\nneg,\"6\" , \n"), {.skip_bad = true}).texts,
+              ElementsAre("5\" wide"));
+}
+
+TEST(LabelSet, NumbersThatMeasureAreNotClasses) {
+  const TestFolder folder;
+  const auto refused = [&](int count, int repeats, double unit) {
+    LabelledText text;
+    for (int i = 0; i < count * repeats; ++i) {
+      text.texts.emplace_back("t");
+      std::string label = std::to_string(unit * (i % count));
+      if (unit == std::floor(unit)) label.erase(label.find('.'));
+      text.labels.push_back(label);
+    }
+    return complaint(folder, [&] { label_set(text, "f.tsv"); });
+  };
+  EXPECT_THAT(refused(50, 10, 0.1),
+              HasSubstr("f.tsv: the labels are 50 different numbers, such as '0.000000' and"));
+  EXPECT_THAT(refused(50, 2, 1), HasSubstr("predicting a number is not supported"));
+  EXPECT_THAT(refused(150, 10, 7), HasSubstr("choose another column with --label-column"));
+  EXPECT_EQ(refused(10, 2, 0.5), "no error");  // half stars
+  EXPECT_EQ(refused(150, 10, 1), "no error");  // numbered classes
 }
 
 TEST(LabelSet, IsInOrderAndRefusesWhatCannotBeLabels) {
@@ -91,7 +238,7 @@ TEST(LabelSet, IsInOrderAndRefusesWhatCannotBeLabels) {
   LabelledText every;
   for (int i = 0; i < 2000; ++i) {
     every.texts.emplace_back("t");
-    every.labels.push_back(std::to_string(i));
+    every.labels.push_back("id" + std::to_string(i));
   }
   EXPECT_THAT(complaint(folder, [&] { label_set(every, "f"); }), HasSubstr("is this the column of labels?"));
   const std::vector<std::string> set{"neg", "pos"}, labels{"pos", "pso"};

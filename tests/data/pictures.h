@@ -7,6 +7,7 @@
 // jpeglib.h speaks of FILE.
 #include <jpeglib.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <string>
 #include <vector>
@@ -86,6 +87,64 @@ inline std::string png_bytes(int64_t height, int64_t width, const std::vector<ui
   png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.data(), 0, nullptr);
   bytes.resize(size);
   return bytes;
+}
+
+inline std::string big_endian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
+  return bytes;
+}
+
+inline std::string png_chunk(const std::string& name, const std::string& content) {
+  const std::string checked = name + content;
+  const auto sum =
+      crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size()));
+  return big_endian(static_cast<uint32_t>(content.size())) + checked + big_endian(static_cast<uint32_t>(sum));
+}
+
+// A grey PNG of one shade, made without its pixels ever being in memory: small as a file, large as a picture.
+inline std::string plain_png(int64_t height, int64_t width, char shade, bool interlaced = false) {
+  const std::string row = std::string(1, '\0') + std::string(static_cast<size_t>(width), shade);
+  z_stream stream{};
+  deflateInit(&stream, 9);
+  std::string packed, buffer(1 << 16, '\0');
+  for (int64_t h = 0; h < height; ++h) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(row.data()));
+    stream.avail_in = static_cast<uInt>(row.size());
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      stream.avail_out = static_cast<uInt>(buffer.size());
+      deflate(&stream, h + 1 == height ? Z_FINISH : Z_NO_FLUSH);
+      packed.append(buffer, 0, buffer.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+  }
+  deflateEnd(&stream);
+  std::string header = big_endian(static_cast<uint32_t>(width)) + big_endian(static_cast<uint32_t>(height));
+  header += std::string{8, 0, 0, 0, static_cast<char>(interlaced)};
+  return "\x89PNG\r\n\x1A\n" + png_chunk("IHDR", header) + png_chunk("IDAT", packed) + png_chunk("IEND", "");
+}
+
+// EXIF data that holds an orientation alone, in either order of bytes.
+inline std::string exif_bytes(int orientation, bool big) {
+  const auto number = [&](uint32_t value, int size) {
+    const std::string all = big_endian(value).substr(static_cast<size_t>(4 - size));
+    return big ? all : std::string(all.rbegin(), all.rend());
+  };
+  return (big ? std::string("MM") : std::string("II")) + number(42, 2) + number(8, 4) + number(2, 2) +
+         number(0x010F, 2) + number(2, 2) + number(1, 4) + number(0, 4) +  // a maker first
+         number(0x0112, 2) + number(3, 2) + number(1, 4) + number(static_cast<uint32_t>(orientation), 2) +
+         number(0, 2) + number(0, 4);
+}
+
+inline std::string jpeg_with_exif(const std::string& jpeg, const std::string& exif) {
+  const std::string content = std::string("Exif\0\0", 6) + exif;
+  return jpeg.substr(0, 2) + "\xFF\xE1" + big_endian(static_cast<uint32_t>(content.size() + 2)).substr(2) +
+         content + jpeg.substr(2);
+}
+
+// Behind the header, which is 33 bytes with the signature.
+inline std::string png_with_exif(const std::string& png, const std::string& exif) {
+  return png.substr(0, 33) + png_chunk("eXIf", exif) + png.substr(33);
 }
 
 }  // namespace fovea::data

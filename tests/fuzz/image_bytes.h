@@ -14,7 +14,7 @@
 inline void decode_any(const uint8_t* data, size_t size) {
   try {
     const fovea::data::Image image =
-        fovea::data::decode_image(std::as_bytes(std::span(data, size)), "input", 1 << 18);
+        fovea::data::decode_image(std::as_bytes(std::span(data, size)), "input", {.max_pixels = 1 << 18});
     if (image.pixels.size() != static_cast<size_t>(image.height * image.width * 3)) std::abort();
   } catch (const fovea::Error&) {
   }

@@ -42,6 +42,13 @@ const std::vector<OnlyHere>& only_here() {
   return rules;
 }
 
+// What people and programs talk to holds no logic of its own: the rooms it may include, besides itself.
+const std::map<std::string, std::set<std::string>>& front_ends() {
+  static const std::map<std::string, std::set<std::string>> rooms{{"cli", {"base", "tasks", "bench"}},
+                                                                  {"python", {"base", "tasks"}}};
+  return rooms;
+}
+
 std::string without_comment(const std::string& line) {
   return line.substr(0, line.find("//"));
 }
@@ -99,6 +106,9 @@ class Search {
     const auto found = rooms_.find(other);
     if (found == rooms_.end()) return report("includes " + path + ", and there is no room " + other);
     if (!fs::exists(source_ / path)) return report("includes " + path + ", which does not exist");
+    if (const auto front = front_ends().find(room_);
+        front != front_ends().end() && other != room_ && front->second.count(other) == 0)
+      return report("includes " + path + ": a front end talks to tasks only");
     if (other == room_ || found->second < number_) return;
     report("includes " + path + " (room " + std::to_string(found->second) + " from room " +
            std::to_string(number_) + ")");

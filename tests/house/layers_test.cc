@@ -25,7 +25,8 @@ class Planted : public testing::Test {
     write("io/json.h", "#include \"base/error.h\"\n");
     write("attention/spec.h", "#include \"kernels/gemm.h\"\n#include \"attention/spec.h\"\n");
     write("train/loop.h", "#include \"io/json.h\"\n");
-    write("cli/main.cc", "#include <CLI/CLI.hpp>\n#include \"train/loop.h\"\nint main() {}\n");
+    write("tasks/open.h", "#include \"train/loop.h\"\n");
+    write("cli/main.cc", "#include <CLI/CLI.hpp>\n#include \"tasks/open.h\"\nint main() {}\n");
     write("fovea.h", "#include \"train/loop.h\"\n");
   }
   void TearDown() override { fs::remove_all(source_); }
@@ -64,6 +65,12 @@ TEST_F(Planted, LookingUpIsCaught) {
 TEST_F(Planted, LookingSidewaysIsCaught) {
   write("attention/spec.cc", "#include \"io/json.h\"\n");
   EXPECT_THAT(breaches(), ElementsAre("attention/spec.cc:1: includes io/json.h (room 4 from room 4)"));
+}
+
+TEST_F(Planted, ACommandLineThatDoesTheWorkItselfIsCaught) {
+  write("cli/translate.cc", "#include \"tasks/open.h\"\n#include \"train/loop.h\"\n");
+  EXPECT_THAT(breaches(),
+              ElementsAre("cli/translate.cc:2: includes train/loop.h: a front end talks to tasks only"));
 }
 
 TEST_F(Planted, OddSpellingIsCaught) {

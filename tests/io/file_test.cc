@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <vector>
 
@@ -52,7 +53,27 @@ TEST(File, MissingFileNamesThePathAndTheReason) {
 
 TEST(File, DirectoryIsNoFile) {
   const TemporaryDirectory directory;
-  EXPECT_THAT(error_of([&] { read_text(directory.path()); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(error_of([&] { read_text(directory.path()); }), HasSubstr("a directory, wanted a file"));
+}
+
+TEST(File, FifosAndDevicesAreRefusedWithoutWaiting) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(mkfifo((directory / "fifo").c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { read_text(directory / "fifo"); }), HasSubstr("fifo: not a regular file"));
+  EXPECT_EQ(error_of([] { read_text("/dev/zero"); }), "cannot read /dev/zero: not a regular file");
+}
+
+TEST(File, ALoopOfLinksIsOneLine) {
+  const TemporaryDirectory directory;
+  fs::create_symlink("loop", directory / "loop");
+  EXPECT_FALSE(path_exists(directory / "none"));
+  EXPECT_FALSE(is_folder(directory / "none"));
+  EXPECT_TRUE(is_folder(directory.path()));
+  for (const auto& asking : {path_exists, is_folder})
+    EXPECT_THAT(error_of([&] { asking(directory / "loop"); }),
+                HasSubstr("loop: Too many levels of symbolic links"));
+  EXPECT_THAT(error_of([&] { read_text(directory / "loop"); }),
+              HasSubstr("Too many levels of symbolic links"));
 }
 
 TEST(File, EmptyFileReadsAsEmptyText) {

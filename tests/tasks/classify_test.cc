@@ -27,8 +27,12 @@ class ClassifyTest : public testing::Test {
     write_texts("train.tsv", 400, 1);
     write_texts("valid.tsv", 60, 2);
     files_ = {(folder_ / "train.tsv").string(), (folder_ / "valid.tsv").string(), folder_ / "model"};
-    training_ = {
-        .tokenizer = "words", .vocabulary = 0, .batch_tokens = 256, .learning_rate = 1e-2, .warmup = 10};
+    training_ = {.tokenizer = "words",
+                 .vocabulary = 0,
+                 .batch_tokens = 256,
+                 .learning_rate = 1e-2,
+                 .warmup = 10,
+                 .word_dropout = 0.0f};
     options_ = {
         .steps = 120, .clip_norm = 1, .average = 2, .validate_every = 40, .save_every = 20, .seed = 3};
     settings_ = {{"embedding", 12}, {"width", 8}, {"dropout", 0.1}};
@@ -117,6 +121,103 @@ TEST_F(ClassifyTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
   train();
   set_num_threads(before);
   EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
+}
+
+TEST_F(ClassifyTest, TheCardNamesTheStepOfTheWeightsAndTheirScore) {
+  options_ = {.steps = 30, .clip_norm = 1, .validate_every = 10, .seed = 3};
+  const TrainingOutcome outcome = train();
+  EXPECT_THAT(read_text(files_.out / "README.md"),
+              testing::AllOf(HasSubstr(message("The weights are those of step ", outcome.weights_step, ".")),
+                             HasSubstr(message("accuracy on `", files_.valid, "`: ", outcome.best, " %."))));
+  const ClassifierParts parts = load_classifier(files_.out);
+  const data::LabelledText valid = data::read_labelled(files_.valid);
+  const auto found = classify(parts, valid.texts);
+  double right = 0;
+  for (size_t i = 0; i < found.size(); ++i)
+    right += parts.labels[static_cast<size_t>(found[i].label)] == valid.labels[i];
+  EXPECT_NEAR(100 * right / static_cast<double>(found.size()), outcome.best, 1e-9);
+}
+
+TEST_F(ClassifyTest, AScoreIsGivenHoweverFewStepsFitInTheTime) {
+  options_ = {.minutes = 0.02 / 60, .validate_every = 100'000, .seed = 3};
+  const TrainingOutcome outcome = train();
+  EXPECT_EQ(outcome.outcome, train::Outcome::out_of_time);
+  EXPECT_GE(outcome.best, 0);
+  EXPECT_EQ(outcome.weights_step, outcome.step);
+}
+
+TEST_F(ClassifyTest, ARunTrainedWithoutValidationIsScoredWhenAsked) {
+  options_.steps = 5;
+  const std::string valid = files_.valid;
+  files_.valid.clear();
+  EXPECT_EQ(train().best, -1);
+  files_.valid = valid;
+  const TrainingOutcome outcome = train();
+  EXPECT_EQ(outcome.outcome, train::Outcome::already_finished);
+  EXPECT_GE(outcome.best, 0);
+}
+
+TEST_F(ClassifyTest, AResumedRunNamesTheOneSettingThatCannotChangeAndAppliesTheOthers) {
+  class Notes : public RunObserver {
+   public:
+    void on_note(const std::string& text) override { all += text + "\n"; }
+    std::string all;
+  };
+  options_.steps = 5;
+  train();
+  const auto with = [&](const std::function<void()>& change) {
+    const auto training = training_;
+    const auto settings = settings_;
+    const auto options = options_;
+    const auto files = files_;
+    change();
+    const std::string error = complaint();
+    training_ = training;
+    settings_ = settings;
+    options_ = options;
+    files_ = files;
+    return error;
+  };
+  EXPECT_THAT(with([&] { training_.vocabulary = 9; }),
+              HasSubstr("holds a run with vocabulary '0'; got '9'; choose another folder"));
+  EXPECT_THAT(with([&] { training_.batch_tokens = 99; }), HasSubstr("with batch_tokens '256'; got '99'"));
+  EXPECT_THAT(with([&] { training_.tokenizer = "bpe", training_.vocabulary = 300; }),
+              HasSubstr("with tokenizer 'words'; got 'bpe'"));
+  EXPECT_THAT(with([&] { training_.lowercase = false; }), HasSubstr("with lowercase 'true'; got 'false'"));
+  EXPECT_THAT(with([&] { settings_["width"] = 16; }), HasSubstr("with width '8'; got '16'"));
+  EXPECT_THAT(with([&] { options_.seed = 8; }), HasSubstr("with seed '3'; got '8'"));
+  EXPECT_THAT(with([&] {
+                training_.model = "han";
+                settings_ = Json::object();
+              }),
+              HasSubstr("with model 'lstm'; got 'han'"));
+  EXPECT_THAT(with([&] { files_.train = files_.valid; }),
+              HasSubstr("holds a run on other training data ('400 texts'); got 60 texts"));
+  Notes notes;
+  training_.learning_rate = 2e-2;
+  settings_["dropout"] = 0.2;
+  options_.steps = 8;
+  EXPECT_EQ(
+      train_classify(files_, training_, settings_, options_, "a test", notes, [] { return false; }).step, 8);
+  EXPECT_THAT(notes.all, HasSubstr("learning_rate was '0.01' so far; the run goes on with '0.02'"));
+  EXPECT_THAT(notes.all, HasSubstr("dropout was '0.1' so far; the run goes on with '0.2'"));
+}
+
+TEST_F(ClassifyTest, DefaultsFollowFromTheSizeOfTheData) {
+  class Notes : public RunObserver {
+   public:
+    void on_note(const std::string& text) override { all += text + "\n"; }
+    std::string all;
+  };
+  Notes notes;
+  options_.steps = 2;
+  training_ = {};
+  train_classify(files_, training_, settings_, options_, "a test", notes, [] { return false; });
+  const Json run = load_json(files_.out / "run.json")["settings"];
+  EXPECT_EQ(run["tokenizer"], "words");
+  EXPECT_EQ(run["batch_tokens"], 512);
+  EXPECT_GT(run["word_dropout"], 0);
+  EXPECT_THAT(notes.all, HasSubstr("batches of at most 512 tokens"));
 }
 
 TEST_F(ClassifyTest, APretrainedEncoderIsTrainedOnAndStaysAFolderOfItsKind) {

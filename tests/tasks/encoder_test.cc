@@ -126,11 +126,11 @@ TEST_F(EncoderTest, LongLinesAreCutAndCounted) {
   for (int i = 0; i < 38; ++i) cut_line += "one ";
   const std::vector<std::string> lines{long_line, cut_line, "one", ""};
   const Embeddings found = Embedder(parts, {}).embed(lines);
-  EXPECT_EQ(found.cut, 1);
+  EXPECT_EQ(found.cut, (std::vector<uint8_t>{1, 0, 0, 0}));
   const std::vector<float> rows = found.rows.to_vector();
   EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + 24, rows.begin() + 24))
       << "38 tokens and two marks are read";
-  EXPECT_EQ(Embedder(parts, {.max_tokens = 3}).embed(lines).cut, 2);
+  EXPECT_EQ(Embedder(parts, {.max_tokens = 3}).embed(lines).cut, (std::vector<uint8_t>{1, 1, 0, 0}));
   expect_near(embed_one(parts, "one two", {.max_tokens = 3}), embed_one(parts, "one"), 0);
   const auto with = [&](const EmbedOptions& options) { return complaint([&] { Embedder(parts, options); }); };
   EXPECT_EQ(with({.max_tokens = 41}), "max_tokens: got 41, wanted 2 to 40");
@@ -226,9 +226,9 @@ TEST_F(EncoderTest, FillsMaskedPlacesWithTheSoftmaxOfTheHeadsLogits) {
   const NoGrad no_grad;
   const Tensor logits = parts.network->token_logits(Var(hidden)).value();
   for (size_t place = 0; place < 2; ++place) {
-    const float* row = logits.data() + (place == 0 ? 1 : 4) * 35;
+    const float* row = logits.data() + (place == 0 ? 1 : 4) * 64;
     double sum = 0;
-    for (int i = 0; i < 35; ++i) sum += std::exp(double{row[i]});
+    for (int i = 0; i < 64; ++i) sum += std::exp(double{row[i]});
     ASSERT_EQ(found[place].size(), 32u) << "rows beyond the vocabulary are no tokens";
     double before = 1;
     for (const MaskCandidate& candidate : found[place]) {
@@ -410,7 +410,7 @@ TEST_F(EncoderTest, RefusesBrokenTokenizers) {
 TEST_F(EncoderTest, RobertaFoldersHaveByteLevelTokenizers) {
   const Json golden = load_json(FOVEA_GOLDEN "/byte_bpe.json");
   models::BertConfig config = untrained_encoder_config("roberta");
-  config.vocab_size = 600;
+  config.vocab_size = static_cast<int64_t>(golden["vocab"].size());
   config.pad_token_id = 1;
   Rng rng(5);
   fs::remove_all(model());
@@ -475,9 +475,52 @@ TEST_F(EncoderTest, RobertaFoldersHaveByteLevelTokenizers) {
   EXPECT_THAT(with([](Json& j) { j["added_tokens"][0]["lstrip"] = true; }), HasSubstr("of the mask alone"));
 }
 
-TEST_F(EncoderTest, ATokenizerLargerThanTheModelIsRefused) {
-  write_atomically(model() / "vocab.txt", encoder_vocabulary_file() + "p\nq\nr\ns\n");
-  EXPECT_EQ(loading(), "M: the tokenizer has 36 tokens, but config.json says 35");
+TEST_F(EncoderTest, ATokenizerMustHaveAsManyTokensAsTheModelHasRows) {
+  std::string many = encoder_vocabulary_file();
+  for (int i = 0; i < 33; ++i) many += "more" + std::to_string(i) + "\n";
+  write_atomically(model() / "vocab.txt", many);
+  EXPECT_EQ(
+      loading(),
+      "M: the tokenizer has 65 tokens, but the embedding table 64 rows; they belong to different models");
+  models::BertConfig config = untrained_encoder_config();
+  config.vocab_size = 32;
+  Rng rng(5);
+  models::save_bert(model(), models::Bert(config, {}, rng));
+  write_atomically(model() / "vocab.txt", encoder_vocabulary_file());
+  EXPECT_EQ(loading(), "no error");
+  std::string shorter = encoder_vocabulary_file();
+  shorter.erase(shorter.rfind('\n', shorter.size() - 2) + 1);
+  write_atomically(model() / "vocab.txt", shorter);
+  EXPECT_EQ(loading(),
+            "M: the tokenizer has 31 tokens, but the embedding table 32 rows; the vocabulary file is cut "
+            "short, or of "
+            "another model");
+}
+
+TEST_F(EncoderTest, WeightsThatAreNoNumbersAreRefusedByName) {
+  models::BertConfig config = untrained_encoder_config();
+  Rng rng(5);
+  models::Bert network(config, {}, rng);
+  for (const auto& [name, value] : network.parameters())
+    if (name.find("layers.1") != std::string::npos || name.find("layer.1") != std::string::npos) {
+      for (const float bad : {std::nanf(""), -INFINITY}) {
+        const float kept = value.value().data()[3];
+        value.value().data()[3] = bad;
+        models::save_bert(model(), network);
+        EXPECT_THAT(loading(),
+                    testing::AllOf(HasSubstr("M/model.safetensors: 'bert.encoder.layer.1."),
+                                   HasSubstr(std::isnan(bad) ? "holds NaN at element" : "holds infinity")));
+        value.value().data()[3] = kept;
+      }
+      return;
+    }
+  FAIL() << "no parameter of the second layer";
+}
+
+TEST_F(EncoderTest, AFolderThatIsMissingOrALoopOfLinksIsOneLine) {
+  fs::remove(model() / "config.json");
+  fs::create_symlink("config.json", model() / "config.json");
+  EXPECT_THAT(loading(), HasSubstr("config.json: Too many levels of symbolic links"));
   fs::remove_all(model());
   EXPECT_EQ(loading(), "model folder 'M' does not exist");
 }

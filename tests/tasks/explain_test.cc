@@ -112,7 +112,7 @@ TEST(Explain, RefusesWhatItCannotShowInOneLine) {
   EXPECT_THAT(refused({.layer = "7"}, "a.png"), HasSubstr("has 0 to 1, and rollout"));
   EXPECT_THAT(refused({.layer = "x"}, "a.png"), HasSubstr("wanted a number from 0, or rollout"));
   EXPECT_THAT(refused({.head = "2"}, "a.png"), HasSubstr("has 0 to 1, and average"));
-  EXPECT_THAT(refused({.kind = "encoder"}, "a.txt"), HasSubstr("wanted --kind cross"));
+  EXPECT_THAT(refused({.kind = "encoder"}, "a.txt"), HasSubstr("use --kind cross"));
   EXPECT_THAT(refused({.threshold = 2}, "a.txt"), HasSubstr("wanted a weight from 0 to 1"));
 }
 

@@ -7,7 +7,6 @@
 
 #include "io/safetensors.h"
 #include "train/early_stopping.h"
-#include "train/shuffled_order.h"
 
 namespace fovea::train {
 namespace {
@@ -113,28 +112,16 @@ TEST(EarlyStopping, HigherMayBeBetterAndPatienceZeroNeverStops) {
   EXPECT_FALSE(stopping.should_stop());
 }
 
-TEST(ShuffledOrder, VisitsEachExampleOnceAnEpochInANewOrder) {
-  ShuffledOrder order(10, 3);
-  std::vector<int64_t> first, second;
-  for (int i = 0; i < 10; ++i) first.push_back(order.next());
-  for (int i = 0; i < 10; ++i) second.push_back(order.next());
-  EXPECT_NE(first, second);
-  EXPECT_THAT(first, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
-  EXPECT_THAT(second, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
-}
-
-TEST(ShuffledOrder, ContinuesFromAnyPosition) {
-  for (int stop = 0; stop < 25; ++stop) {
-    ShuffledOrder straight(10, 3), resumed(10, 99);
-    for (int i = 0; i < stop; ++i) straight.next();
-    resumed.seek(straight.position());
-    for (int i = 0; i < 15; ++i) EXPECT_EQ(straight.next(), resumed.next());
-  }
-}
-
-TEST(ShuffledOrder, PositionPastTheDataIsRefused) {
-  ShuffledOrder order(10, 3);
-  EXPECT_THROW(order.seek({3, 0, 11}), Error);
+TEST(Schedule, ABudgetRisesOverItsFirstShareAndFallsToItsMinimum) {
+  const Schedule share({.name = "budget", .warmup_share = 0.2, .minimum = 0.1});
+  EXPECT_NEAR(share.factor(1, 0), 0, 1e-12);
+  EXPECT_NEAR(share.factor(1, 0.1), 0.5 * (0.1 + 0.9 * (1 + std::cos(0.1 * M_PI)) / 2), 1e-12);
+  EXPECT_NEAR(share.factor(1, 0.5), 0.55, 1e-12);
+  EXPECT_NEAR(share.factor(1, 1), 0.1, 1e-12);
+  const Schedule steps({.name = "budget", .warmup = 100});
+  EXPECT_NEAR(steps.factor(50, 0), 0.5, 1e-12);
+  EXPECT_NEAR(steps.factor(200, 0.5), 0.5, 1e-12);
+  EXPECT_THROW(Schedule({.name = "budget", .warmup_share = 2}), Error);
 }
 
 }  // namespace

@@ -7,17 +7,17 @@
 #include <string>
 
 #include "autograd/ops.h"
+#include "data/batches.h"
 #include "io/file.h"
 #include "nn/conv.h"
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "train/checkpoint.h"
-#include "train/shuffled_order.h"
 #include "train/trainer.h"
 
 namespace fovea::train {
 
-constexpr int64_t kWidth = 32, kHidden = 600, kExamples = 100, kBatch = 24;
+constexpr int64_t kWidth = 32, kHidden = 600, kExamples = 100, kBatch = 20;
 
 class ToyNetwork : public nn::Module {
  public:
@@ -62,31 +62,34 @@ struct ToyRun {
         rule(wanted_rule),
         schedule(wanted_schedule),
         network(Rng(options.seed)),
-        order(kExamples, options.seed) {
+        order(std::vector<data::BatchOrder::Size>(kExamples, {1, 0}), 1,
+              {.max_tokens = kBatch, .seed = options.seed}) {
     Rng rng(77);
     inputs = nn::normal({kExamples, kWidth}, 0, 1, rng);
     const NoGrad no_grad;
     nn::Context context;
     targets = ToyNetwork(Rng(78))(Var(inputs), context).value();
     job.next_loss = [this](nn::Context& c) { return next_loss(c); };
-    job.position = [this] { return fields_to_json(order.position()); };
+    job.position = [this] { return Json(order.position().text()); };
     job.seek = [this](const Json& json) {
-      ShuffledOrder::Position position;
-      fields_from_json(json, position, "position");
-      order.seek(position);
+      std::string text;
+      value_from_json(json, text, "position");
+      order.seek(data::BatchPosition::parse(text));
     };
     job.validate = [this] { return validate(); };
     job.identity = {{"task", "toy"}, {"seed", options.seed}};
   }
 
   BatchLoss next_loss(nn::Context& context) {
-    const Tensor x(Shape{kBatch, kWidth}), y(Shape{kBatch, kWidth});
-    for (int64_t i = 0; i < kBatch; ++i) {
-      const int64_t example = order.next();
+    const std::span<const int64_t> chosen = order.next();
+    const auto count = static_cast<int64_t>(chosen.size());
+    const Tensor x(Shape{count, kWidth}), y(Shape{count, kWidth});
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t example = chosen[static_cast<size_t>(i)];
       x.narrow(0, i, 1).copy_from(inputs.narrow(0, example, 1));
       y.narrow(0, i, 1).copy_from(targets.narrow(0, example, 1));
     }
-    return {squared_error(network(Var(x), context), y), kBatch};
+    return {squared_error(network(Var(x), context), y), static_cast<double>(count)};
   }
   Validation validate() {
     nn::Context context;
@@ -104,7 +107,7 @@ struct ToyRun {
   Rule rule;
   ScheduleOptions schedule;
   ToyNetwork network;
-  ShuffledOrder order;
+  data::BatchOrder order;
   Tensor inputs, targets;
   Job job;
 };

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <cmath>
+#include <limits>
 
 #include "base/parallel.h"
 #include "io/temporary_directory.h"
@@ -315,6 +316,114 @@ TEST(Trainer, StopsWhenTheMinutesAreOver) {
             Outcome::already_finished);
 }
 
+TEST(Trainer, TheLastWeightsAreValidatedAndCompeteWhenTheMinutesAreOver) {
+  const TemporaryDirectory directory;
+  ToyRun run({.minutes = 0.2 / 60, .validate_every = 1'000'000});
+  run.job.higher_is_better = true;
+  run.job.validate = [] { return Validation{0.5}; };
+  Recorder recorder;
+  EXPECT_EQ(run.run(directory.path(), recorder), Outcome::out_of_time);
+  ASSERT_EQ(recorder.validations.size(), 1u);
+  EXPECT_EQ(recorder.validations[0].step, recorder.steps.back().step);
+  EXPECT_EQ(fs::read_symlink(directory / "checkpoints/best"),
+            fs::read_symlink(directory / "checkpoints/last"));
+}
+
+TEST(Trainer, ValidatesAFixedNumberOfTimesInARunOfAnyLength) {
+  for (const int64_t steps : {8, 23, 60}) {
+    const TemporaryDirectory directory;
+    ToyRun run({.steps = steps, .validations = 8});
+    Recorder recorder;
+    run.run(directory.path(), recorder);
+    EXPECT_EQ(recorder.validations.size(), 8u) << steps;
+    EXPECT_EQ(recorder.validations.back().step, steps);
+    EXPECT_EQ(recorder.saves.size(), 8u) << "each is saved";
+  }
+  const TemporaryDirectory directory;
+  ToyRun timed({.minutes = 3.0 / 60, .validations = 8});
+  Recorder recorder;
+  timed.run(directory.path(), recorder);
+  ASSERT_FALSE(recorder.validations.empty());
+  EXPECT_EQ(recorder.validations.back().step, recorder.steps.back().step);
+  EXPECT_LE(recorder.validations.size(), 9u);
+  // A busy machine may make fewer steps than there are validations.
+  if (recorder.steps.size() > 40) {
+    EXPECT_GE(recorder.validations.size(), 6u);
+  }
+}
+
+TEST(Trainer, ARateThatKnowsTheBudgetRisesAndEndsNearZero) {
+  const ScheduleOptions budget{.name = "budget", .warmup_share = 0.1};
+  const TemporaryDirectory by_steps, by_time;
+  Recorder counted, timed;
+  ToyRun({.steps = 60}, Adam{.learning_rate = 1}, budget).run(by_steps.path(), counted);
+  ToyRun({.minutes = 2.0 / 60}, Adam{.learning_rate = 1e-3}, budget).run(by_time.path(), timed);
+  EXPECT_NEAR(counted.steps[0].learning_rate, 0.5 / 60 / 0.1, 1e-3);
+  EXPECT_GT(counted.steps[10].learning_rate, 0.9);
+  EXPECT_LT(counted.steps[59].learning_rate, 0.001);
+  // The rate of a step is that of the time at which it began, however long the others took.
+  if (timed.steps.size() > 20) {
+    EXPECT_LT(timed.steps.back().learning_rate, 0.3e-3);
+  }
+}
+
+TEST(Trainer, ABudgetOfStepsResumesBitIdentically) {
+  const ScheduleOptions budget{.name = "budget", .warmup_share = 0.1};
+  const TrainOptions options{.average = 2, .validations = 7};
+  EXPECT_EQ(train_with_stops({13, 7, 21}, options, AdamW{}, budget),
+            train_with_stops({}, options, AdamW{}, budget));
+}
+
+TEST(Trainer, MoreMinutesGoOnAfterAnEarlyStop) {
+  const TemporaryDirectory directory;
+  const auto outcome = [&](double minutes) {
+    ToyRun run({.minutes = minutes, .validate_every = 5, .patience = 2});
+    run.job.validate = [] { return Validation{1.0}; };
+    return run.run(directory.path());
+  };
+  EXPECT_EQ(outcome(10), Outcome::stopped_early);
+  EXPECT_EQ(outcome(10), Outcome::already_finished);
+  EXPECT_EQ(outcome(30), Outcome::stopped_early);
+}
+
+TEST(Trainer, ADamagedStateIsOneClearLine) {
+  const TemporaryDirectory directory;
+  ToyRun({.steps = 5}).run(directory.path());
+  const fs::path state = fs::canonical(directory / "checkpoints/last") / "state.json";
+  const std::string whole = read_text(state);
+  const auto complaint = [&](const std::string& pointer, const Json& value) {
+    Json json = parse_json(whole, "state");
+    json[Json::json_pointer(pointer)] = value;
+    write_atomically(state, json.dump());
+    return error_of([&] { ToyRun({.steps = 9}).run(directory.path()); });
+  };
+  const Json lowest = std::numeric_limits<int64_t>::min();
+  for (const char* name : {"/step", "/seconds", "/steps_wanted", "/minutes_wanted", "/window_steps",
+                           "/early_stopping/best_step", "/early_stopping/waited", "/position"})
+    for (const Json& value : {lowest, Json("x"), Json(nullptr), Json::array()}) {
+      const std::string error = complaint(name, value);
+      EXPECT_NE(error, "no error") << name << " " << value.dump();
+      EXPECT_EQ(error.find('\n'), std::string::npos);
+    }
+  EXPECT_THAT(complaint("/step", lowest), HasSubstr("state.json: damaged; step is -9223372036854775808"));
+  for (const char* name :
+       {"identity", "optimizer", "rng", "early_stopping", "position", "schedule", "step"}) {
+    EXPECT_NE(complaint(std::string("/") + name, 3.5), "no error") << name;
+    Json json = parse_json(whole, "state");
+    json.erase(name);
+    write_atomically(state, json.dump());
+    EXPECT_THAT(error_of([&] { ToyRun({.steps = 9}).run(directory.path()); }),
+                HasSubstr(std::string("state.json: damaged; there is no ") + name));
+  }
+  for (const char* text : {"", "[]", "{", "\xff", "null"}) {
+    write_atomically(state, text);
+    EXPECT_THAT(error_of([&] { ToyRun({.steps = 9}).run(directory.path()); }), HasSubstr("state.json"))
+        << text;
+  }
+  write_atomically(state, whole);
+  EXPECT_EQ(ToyRun({.steps = 9}).run(directory.path()), Outcome::finished);
+}
+
 TEST(Trainer, AccumulationAveragesTheBatches) {
   // Two batches of half the size, averaged, are one of the whole: the same update but for rounding.
   const auto weights = [](int64_t accumulate, int64_t batch) {
@@ -370,7 +479,7 @@ TEST(Trainer, AnotherRunsDirectoryIsRefused) {
   const TemporaryDirectory directory;
   ToyRun({.steps = 5}).run(directory.path());
   EXPECT_THAT(error_of([&] { ToyRun({.steps = 5, .seed = 2}).run(directory.path()); }),
-              HasSubstr("holds another run: its seed is '1', wanted '2'"));
+              HasSubstr("holds a run with seed '1'; got '2'; choose another folder"));
   EXPECT_THAT(error_of([&] { ToyRun({.steps = 5}, Sgd{}).run(directory.path()); }),
               HasSubstr("was trained with the optimizer 'adamw', got 'sgd'"));
 }
@@ -417,7 +526,10 @@ TEST(Trainer, ADirectoryThatCannotBeMadeIsOneError) {
 
 TEST(Trainer, NonsenseIsRefused) {
   EXPECT_THAT(error_of([] { ToyRun({.accumulate = 0}).run("/nowhere"); }),
-              HasSubstr("accumulate is 0, wanted at least 1"));
+              HasSubstr("accumulate: got 0, wanted 1 to"));
+  EXPECT_THAT(error_of([] { ToyRun({.steps = -1}).run("/nowhere"); }),
+              HasSubstr("steps: got -1, wanted at least 1"));
+  EXPECT_THAT(error_of([] { ToyRun({.minutes = -3}).run("/nowhere"); }), HasSubstr("minutes: got -3"));
 }
 
 }  // namespace

@@ -1,0 +1,140 @@
+#include "cli/train_verb.h"
+
+#include <map>
+
+#include "cli/signals.h"
+
+namespace fovea::cli {
+namespace {
+
+using tasks::Setting;
+using tasks::SettingType;
+
+const char* type_name(SettingType type) {
+  switch (type) {
+    case SettingType::truth:
+      return "BOOLEAN";
+    case SettingType::integer:
+      return "INT";
+    case SettingType::number:
+      return "FLOAT";
+    case SettingType::text:
+      return "TEXT";
+  }
+  return "";
+}
+
+std::string described(const Setting& setting) {
+  const char* const joint = setting.standard.is_null() ? " (default: " : " (default ";
+  return setting.meaning + joint + tasks::default_text(setting) + ")";
+}
+
+using Chooser = std::function<std::vector<Setting>(const tasks::TrainRequest&)>;
+
+// Help that is made when it is asked for: the defaults depend on what else stands on the line.
+class TrainHelp : public CLI::Formatter {
+ public:
+  TrainHelp(CLI::App& verb, std::map<std::string, CLI::Option*> options, Chooser chosen)
+      : verb_(verb), options_(std::move(options)), chosen_(std::move(chosen)) {}
+
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    for (const auto& [setting, option] : options_) option->group("");  // what is not the model's is hidden
+    std::string model;
+    for (const Setting& setting : chosen_(request())) {
+      CLI::Option* const option = options_.at(setting.name);
+      option->description(described(setting));
+      option->group(setting.group);
+      if (setting.name == "model") model = " --model " + setting.standard.get<std::string>();
+    }
+    return CLI::Formatter::make_help(app, std::move(name), mode) + "\nDefaults are shown for --preset " +
+           preset() + model + "; give others before --help to see theirs.\n";
+  }
+
+ private:
+  // Options are read but not yet acted on when help is asked for.
+  std::string said(const char* flag, std::string otherwise = "") const {
+    const CLI::Option* const option = verb_.get_option_no_throw(flag);
+    return option == nullptr || option->empty() ? otherwise : option->results().back();
+  }
+  std::string preset() const { return said("--preset", "small"); }
+  tasks::TrainRequest request() const {
+    tasks::TrainRequest request{.preset = preset()};
+    if (const std::string file = said("--config"); !file.empty()) request.file = load_json(file);
+    for (const char* name : {"model", "from"})
+      if (const std::string value = said(flag_name(name).c_str()); !value.empty())
+        request.values[name] = value;
+    return request;
+  }
+
+  CLI::App& verb_;
+  std::map<std::string, CLI::Option*> options_;
+  Chooser chosen_;
+};
+
+CLI::Option* add_setting(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, const Setting& setting) {
+  const std::string flag = flag_name(setting.name);
+  const auto keep = [flags, setting, flag](const std::string& text) {
+    flags->values[setting.name] = tasks::setting_from_text(setting, text, flag);
+  };
+  CLI::Option* const option = verb.add_option_function<std::string>(flag, keep, described(setting));
+  // --skip-bad alone is true; --joint false says no.
+  if (setting.type == SettingType::truth) option->expected(0, 1);
+  return option->type_name(type_name(setting.type))->group(setting.group);
+}
+
+}  // namespace
+
+void add_train_flags(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags,
+                     const std::vector<Setting>& settings, const Chooser& chosen) {
+  verb.add_option("--out", flags->out, "model folder to write; holds the checkpoints of the run too")
+      ->type_name("DIR");
+  verb.add_option("--preset", flags->preset, "size of the model: tiny, small or base (default small)");
+  verb.add_option("--config", flags->config, "JSON file with options")->type_name("FILE");
+  verb.add_flag("--dump-config", flags->dump_config, "print all options as a config file, and stop");
+  add_threads(verb);
+  std::map<std::string, CLI::Option*> options;
+  for (const Setting& setting : settings) options[setting.name] = add_setting(verb, flags, setting);
+  verb.formatter(std::make_shared<TrainHelp>(verb, std::move(options), chosen));
+}
+
+tasks::TrainRequest request_of(const TrainFlags& flags) {
+  tasks::TrainRequest request{.preset = flags.preset, .file_name = flags.config, .values = flags.values};
+  if (!flags.config.empty()) request.file = load_json(flags.config);
+  return request;
+}
+
+std::string command_of(const CLI::App& verb) {
+  std::string command = "fovea train " + verb.get_name();
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    command += " --" + option->get_lnames()[0];
+    if (option->get_type_size() == 0) continue;
+    for (const std::string& value : option->results()) command += " " + value;
+  }
+  return command;
+}
+
+void report_training(const TrainFlags& flags, const tasks::TrainingOutcome& outcome, const std::string& score,
+                     const std::string& next) {
+  if (outcome.outcome == train::Outcome::interrupted) {
+    std::cerr << "stopped after step " << outcome.step << ", saved in " << flags.out
+              << "; the same command goes on from there\n";
+    throw CLI::RuntimeError(interrupted_status(StopSignals::received()));
+  }
+  if (outcome.outcome == train::Outcome::already_finished)
+    std::cout << "already trained: " << flags.out << " holds a finished run of "
+              << tasks::counted(outcome.step, "step")
+              << "; --steps or --minutes with a larger number trains on";
+  else
+    std::cout << "trained " << tasks::counted(outcome.step, "step");
+  if (!score.empty()) std::cout << "; " << score;
+  if (outcome.averaged > 0)
+    std::cout << "; weights averaged over " << outcome.averaged << " checkpoints";
+  else if (outcome.weights_step != outcome.step)
+    std::cout << "; weights of step " << outcome.weights_step;
+  std::cout << '\n';
+  if (!outcome.advice.empty()) std::cout << "note: " << outcome.advice << '\n';
+  std::cout << "next: " << next << '\n';
+}
+
+}  // namespace fovea::cli

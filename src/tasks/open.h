@@ -1,0 +1,117 @@
+// A model folder opened for use, whatever it holds: the one way in for the command line, a server and
+// bindings.
+//
+//   const auto model = tasks::open("model");
+//   const tasks::Input inputs[] = {{"a film of rare beauty"}};
+//   for (const tasks::Answer& answer : model->answer(inputs, {})) use(model->to_json(inputs[0], answer));
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/json.h"
+#include "tasks/encoder.h"
+#include "tasks/evaluation.h"
+#include "tasks/explain.h"
+#include "tasks/folder_contents.h"
+#include "tasks/prediction.h"
+#include "tasks/translator.h"
+
+namespace fovea::tasks {
+
+// One text, or one picture.
+struct Input {
+  std::string content;    // UTF-8 text, or the bytes of a PNG or JPEG file
+  std::string name = {};  // for messages and JSON: a picture's file name
+};
+// A file as an input. Throws FileError naming the file when it cannot be read.
+Input read_input(const std::filesystem::path& path);
+
+struct OpenOptions {
+  std::optional<Ability> purpose = {};  // empty: translate, classify or embed, as the folder can
+  std::string compute = {};             // "float32" or "int8"; empty: as the folder says
+  EmbedOptions embed = {};
+};
+
+struct AnswerOptions {
+  TranslateOptions translate = {};
+  std::string alignment = "none";  // of a translation: none, hard (pairs of words) or soft (weights)
+  bool words = false;              // of a classified text: what each word weighs
+  int64_t top = 5;                 // candidates for each masked place
+  int threads = 0;                 // of this call; 0: as set_num_threads() says
+};
+
+struct AnsweredTranslation {
+  Translation translation;
+  std::optional<Alignment> alignment = {};
+};
+
+// What a model says of one input. Which member is filled depends on what was asked.
+struct Answer {
+  std::string error = {};  // why the input cannot be used; nothing else is then filled
+  int64_t cut_to = 0;      // tokens read of an input that has more; 0: all
+  std::vector<AnsweredTranslation> translations = {};  // translate: n_best, best first
+  Prediction prediction = {};                          // classify
+  std::optional<std::vector<std::pair<std::string, float>>> words =
+      {};                                              // classify, with AnswerOptions::words
+  std::vector<float> vector = {};                      // embed
+  std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
+};
+
+struct Explanation {
+  std::string title;    // the translation, or label and probability
+  std::string content;  // a file's bytes, or text for a terminal
+  int64_t cut_to = 0;   // as in Answer
+};
+
+// Thread safety: answer(), explain() and evaluate() may be called by several threads at once; they share one
+// pool of worker threads. Answers do not depend on the number of threads. A translation or an embedding does
+// not depend on the other inputs of the call either; a classifier's probabilities may differ in their last
+// bits.
+class OpenFolder {
+ public:
+  explicit OpenFolder(FolderContents contents) : contents_(std::move(contents)) {}
+  virtual ~OpenFolder() = default;
+  OpenFolder(const OpenFolder&) = delete;
+  OpenFolder& operator=(const OpenFolder&) = delete;
+
+  const FolderContents& contents() const { return contents_; }
+
+  // Throws Error when options make no sense, or ask for what this model cannot do: before any input is read.
+  virtual void check(const AnswerOptions& options) const;
+  // One answer for each input, in order. An input that cannot be used gets an answer with `error`.
+  std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const;
+  // The answer to `input`.
+  virtual Json to_json(const Input& input, const Answer& answer) const = 0;
+
+  // What the model looks at. form: the ending of the file to make (".png", ".svg", ".pdf", ".html", ".json",
+  // ".txt"), or empty for text `columns` wide. Throws Error on an input or options that cannot be used: none
+  // is ignored.
+  virtual Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,
+                              size_t columns = 100) const;
+  // How well a classifier does on labelled texts or pictures.
+  virtual Evaluation evaluate(const TestFiles& files) const;
+
+ private:
+  virtual std::vector<Answer> answer_inputs(std::span<const Input> inputs,
+                                            const AnswerOptions& options) const = 0;
+
+  FolderContents contents_;
+};
+
+// Throws FileError when there is no such folder, ModelError when it is damaged, Error when it cannot do what
+// options.purpose asks.
+std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const OpenOptions& options = {});
+
+// {text, score}, with source, target and weights where there is an alignment.
+Json to_json(const AnsweredTranslation& translation);
+
+// The vectors as one NumPy file of float32, a row each; an empty one is a row of NaN. width: of a vector.
+std::string npy_file(std::span<const std::vector<float>> vectors, int64_t width);
+
+}  // namespace fovea::tasks

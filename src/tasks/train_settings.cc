@@ -1,0 +1,253 @@
+#include "tasks/train_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <map>
+#include <optional>
+
+#include "models/registry.h"
+#include "tasks/train_classify.h"
+#include "tasks/train_image.h"
+#include "tasks/train_translate.h"
+
+namespace fovea::tasks {
+namespace {
+
+bool contains(const auto& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <class T>
+struct TypeOf;
+template <std::integral T>
+struct TypeOf<T> {
+  static constexpr SettingType value = SettingType::integer;
+};
+template <>
+struct TypeOf<bool> {
+  static constexpr SettingType value = SettingType::truth;
+};
+template <std::floating_point T>
+struct TypeOf<T> {
+  static constexpr SettingType value = SettingType::number;
+};
+template <>
+struct TypeOf<std::string> {
+  static constexpr SettingType value = SettingType::text;
+};
+template <class T>
+struct TypeOf<std::optional<T>> : TypeOf<T> {};
+
+std::vector<std::string> split_choices(std::string_view text) {
+  std::vector<std::string> choices;
+  while (!text.empty()) {
+    const size_t comma = text.find(", ");
+    choices.emplace_back(text.substr(0, comma));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 2);
+  }
+  return choices;
+}
+
+template <class Training>
+std::vector<std::string> choices_of(std::string_view setting) {
+  for (const Choices& choices : Training::kChoices)
+    if (setting == choices.setting) return split_choices(choices.names);
+  return {};
+}
+
+template <class Owner, class Value>
+Setting setting_of(const Field<Owner, Value>& field, const Json& standard, const char* group) {
+  return {.name = field.name,
+          .type = TypeOf<Value>::value,
+          .meaning = field.meaning,
+          .group = group,
+          .standard = standard};
+}
+
+// The settings that a pretrained encoder brings with it.
+constexpr std::array kEncodersOwn = {"model", "tokenizer", "vocabulary", "lowercase"};
+
+template <class Training>
+bool from_encoder(const Training& training) {
+  if constexpr (requires { training.from; }) return !training.from.empty();
+  return false;
+}
+
+// Preset and model: what all other defaults depend on.
+template <class Training>
+TrainSettings<Training> chosen(const TrainRequest& request) {
+  TrainSettings<Training> settings;
+  std::string preset = request.preset;
+  const std::string file = request.file_name.empty() ? "config" : request.file_name;
+  require(request.file.is_object(), file, ": wanted an object of named options");
+  if (request.file.contains("preset")) value_from_json(request.file["preset"], preset, file + ": preset");
+  check_choice(preset, {"tiny", "small", "base"}, "preset");
+  const auto take = [&](const char* name, std::string& value) {
+    for (const Json* said : {&request.file, &request.values})
+      if (said->contains(name)) value_from_json((*said)[name], value, name);
+  };
+  take("model", settings.training.model);
+  if constexpr (requires { settings.training.from; }) take("from", settings.training.from);
+  if (from_encoder(settings.training))
+    for (const char* name : kEncodersOwn)
+      require(!request.file.contains(name) && !request.values.contains(name),
+              "from: a pretrained encoder brings its own ", name, "; leave out ", flag_name(name));
+  else
+    models::model_settings<typename Training::Models>(settings.training.model);  // a known model
+  apply_preset(preset, settings.training, settings.model);
+  return settings;
+}
+
+// Sets named values on whichever struct has the name.
+template <class Training>
+void apply(const Json& values, TrainSettings<Training>& settings, const std::string& where) {
+  using Models = typename Training::Models;
+  const auto training = field_names<Training>(), options = field_names<train::TrainOptions>();
+  const std::string& model = settings.training.model;
+  const bool encoder = from_encoder(settings.training);
+  const auto own = encoder ? std::vector<std::string_view>{} : models::model_settings<Models>(model);
+  std::vector<std::string_view> known = own;
+  known.insert(known.end(), training.begin(), training.end());
+  known.insert(known.end(), options.begin(), options.end());
+  for (const auto& item : values.items()) {
+    const Json one = {{item.key(), item.value()}};
+    if (item.key() == "preset") continue;
+    if (contains(training, item.key())) {
+      fields_from_json(one, settings.training, where);
+    } else if (contains(options, item.key())) {
+      fields_from_json(one, settings.options, where);
+    } else if (contains(own, item.key())) {
+      models::model_config<Models>(model, one, Json::object(), where);
+      settings.model[item.key()] = item.value();
+    } else if (encoder) {
+      fail(where, ": unknown option ", in_quotes(item.key()), " with --from: the encoder keeps its own sizes",
+           name_hint(item.key(), known));
+    } else {
+      fail(where, ": unknown option ", in_quotes(item.key()), " for the model ", model,
+           name_hint(item.key(), known));
+    }
+  }
+}
+
+template <class Training>
+void check_choices(const Training& training) {
+  for_each_field<Training>([&](const auto& field) {
+    using Value = std::remove_cvref_t<decltype(training.*field.member)>;
+    const auto choices = choices_of<Training>(field.name);
+    if constexpr (std::same_as<Value, std::string>)
+      check_choice(training.*field.member, choices, field.name);
+    else if constexpr (std::same_as<Value, std::optional<std::string>>)
+      if (training.*field.member) check_choice(*(training.*field.member), choices, field.name);
+  });
+}
+
+}  // namespace
+
+template <class Training>
+std::vector<Setting> settings_of(const TrainRequest& request) {
+  using Models = typename Training::Models;
+  const TrainSettings<Training> chosen_settings = chosen<Training>(request);
+  const Training& training = chosen_settings.training;
+  const bool encoder = from_encoder(training);
+  std::vector<Setting> all;
+  for_each_field<Training>([&](const auto& field) {
+    if (encoder && contains(kEncodersOwn, field.name)) return;
+    all.push_back(setting_of(field, value_to_json(training.*field.member), "Task"));
+    all.back().choices = choices_of<Training>(field.name);
+  });
+  for_each_field<train::TrainOptions>([&](const auto& field) {
+    all.push_back(setting_of(field, value_to_json(chosen_settings.options.*field.member), "Training"));
+  });
+  if (encoder) return all;
+  const Json config = models::model_config<Models>(training.model, chosen_settings.model);
+  Models::for_each([&]<class Entry>(const Entry& entry) {
+    if (training.model != entry.name) return;
+    const auto own = models::model_settings<Models>(entry.name);
+    for_each_field<typename Entry::Config>([&](const auto& field) {
+      if (contains(own, field.name)) all.push_back(setting_of(field, config[field.name], "Model"));
+    });
+  });
+  return all;
+}
+
+template <class Training>
+std::vector<Setting> all_settings() {
+  std::vector<Setting> all = settings_of<Training>({});
+  std::erase_if(all, [](const Setting& setting) { return setting.group == "Model"; });
+  const size_t shared = all.size();
+  Training::Models::for_each([&](const auto& entry) {
+    for (Setting& setting : settings_of<Training>({.values = {{"model", entry.name}}})) {
+      if (setting.group != "Model") continue;
+      auto found = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(shared), all.end(),
+                                [&](const Setting& other) { return other.name == setting.name; });
+      if (found == all.end()) found = all.insert(all.end(), setting);
+      found->models.emplace_back(entry.name);
+    }
+  });
+  return all;
+}
+
+template <class Training>
+void check_settings(const TrainSettings<Training>& settings) {
+  train::check_options(settings.options);
+  check_choices(settings.training);
+  check_training(settings.training, settings.model);
+  if (from_encoder(settings.training))
+    require(settings.model.empty(), "from: the encoder keeps its own sizes; got ", settings.model.dump());
+  else
+    models::check_settings<typename Training::Models>(settings.training.model, settings.model);
+}
+
+template <class Training>
+TrainSettings<Training> settle(const TrainRequest& request) {
+  TrainSettings<Training> settings = chosen<Training>(request);
+  apply(request.file, settings, request.file_name.empty() ? "config" : request.file_name);
+  apply(request.values, settings, "flags");
+  check_settings(settings);
+  return settings;
+}
+
+template <class Training>
+Json settings_json(const TrainSettings<Training>& settings) {
+  using Models = typename Training::Models;
+  Json all = fields_to_json(settings.training);
+  if (from_encoder(settings.training))
+    for (const char* name : kEncodersOwn) all.erase(name);
+  all.update(fields_to_json(settings.options));
+  if (from_encoder(settings.training)) return all;
+  const Json model = models::model_config<Models>(settings.training.model, settings.model);
+  for (const std::string_view name : models::model_settings<Models>(settings.training.model))
+    all[std::string(name)] = model[std::string(name)];
+  return all;
+}
+
+template <class Training>
+RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data, std::string examples) {
+  RunIdentity identity{.task = Training::kTask,
+                       .data = data,
+                       .examples = std::move(examples),
+                       .settings = settings_json(settings),
+                       .fixed = {Training::kFixed.begin(), Training::kFixed.end()}};
+  // A run goes on by asking for more of these; they are no news.
+  for (const char* name : {"steps", "minutes", "log_every"}) identity.settings.erase(name);
+  if (from_encoder(settings.training)) return identity;
+  for (const std::string_view name :
+       models::model_settings<typename Training::Models>(settings.training.model))
+    if (name.find("dropout") == std::string_view::npos) identity.fixed.emplace_back(name);
+  return identity;
+}
+
+#define FOVEA_TRAINING(Training)                                            \
+  template std::vector<Setting> settings_of<Training>(const TrainRequest&); \
+  template std::vector<Setting> all_settings<Training>();                   \
+  template TrainSettings<Training> settle<Training>(const TrainRequest&);   \
+  template void check_settings<Training>(const TrainSettings<Training>&);   \
+  template Json settings_json<Training>(const TrainSettings<Training>&);    \
+  template RunIdentity run_identity<Training>(const TrainSettings<Training>&, uint64_t, std::string)
+FOVEA_TRAINING(ClassifyTraining);
+FOVEA_TRAINING(ImageTraining);
+FOVEA_TRAINING(TranslateTraining);
+#undef FOVEA_TRAINING
+
+}  // namespace fovea::tasks

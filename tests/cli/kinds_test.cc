@@ -1,0 +1,308 @@
+// Every verb that uses a model folder, on every kind of folder, with every flag: what is said is done, or
+// refused with one line before anything is printed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "cli/command.h"
+#include "data/pictures.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "io/temporary_directory.h"
+#include "tasks/untrained_classifiers.h"
+#include "tasks/untrained_encoder.h"
+#include "tasks/untrained_translator.h"
+
+namespace fovea {
+namespace {
+
+using testing::HasSubstr;
+using testing_cli::Outcome;
+using testing_cli::run;
+
+class Kinds : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryDirectory;
+    tasks::save_translation(path("translator"), tasks::untrained_translator());
+    tasks::save_translation(
+        path("rnn"), tasks::untrained_translator("words", "rnn", Json{{"width", 8}, {"embedding", 8}}));
+    tasks::save_classifier(path("lstm"), tasks::untrained_classifier());
+    tasks::save_classifier(
+        path("last"),
+        tasks::untrained_classifier("lstm", Json{{"embedding", 6}, {"width", 8}, {"pooling", "last"}}));
+    tasks::save_classifier(
+        path("heads"), tasks::untrained_classifier(
+                           "transformer", Json{{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}}));
+    tasks::save_image_classifier(path("pictures"), tasks::untrained_image_classifier());
+    tasks::save_image_classifier(path("plain"), tasks::untrained_image_classifier("none"));
+    tasks::write_untrained_encoder(path("encoder"));
+    tasks::write_untrained_encoder(path("headless"), {});
+    write_atomically(path("a.png"), data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 200)));
+    write_atomically(path("b.png"), data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 40)));
+    write_atomically(path("broken.png"), "no picture");
+    write_atomically(path("note.txt"), "one two\n");
+    write_atomically(path("test.tsv"), "label\ttext\nneg\tone two\npos\tthree\n");
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  // "@name" stands for the path of a file or folder made above.
+  static Outcome ask(std::string arguments, const std::string& input = "printf 'one two\\nthree\\n' |") {
+    for (size_t at; (at = arguments.find('@')) != std::string::npos;)
+      arguments.replace(at, 1, folder_->path().string() + "/");
+    return run(arguments, input);
+  }
+  static TemporaryDirectory* folder_;
+};
+TemporaryDirectory* Kinds::folder_ = nullptr;
+
+struct Refused {
+  const char* arguments;
+  const char* said;
+};
+
+TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
+  const Refused table[] = {
+      // Verbs on folders of another kind.
+      {"translate @lstm", "is a text classifier (lstm); translate needs a translator"},
+      {"translate @pictures", "is an image classifier (resnet); translate needs a translator"},
+      {"translate @encoder", "is an encoder of the BERT family (bert); translate needs a translator"},
+      {"classify @translator", "is a translator (transformer); classify needs a classifier"},
+      {"classify @encoder", "train one with fovea train classify --from"},
+      {"embed @translator", "embed needs a folder of the BERT family"},
+      {"embed @lstm", "embed needs a folder of the BERT family"},
+      {"embed @pictures", "embed needs a folder of the BERT family"},
+      {"fill @translator 'one [MASK]'", "fill needs a folder of the BERT family"},
+      {"fill @headless 'one [MASK]'", "without a head for masked tokens"},
+      {"explain @encoder one", "explain needs a translator or a classifier"},
+      {"explain @rnn one", "without attention"},
+      {"explain @last one", "without attention"},
+      {"explain @plain @a.png", "without attention"},
+      {"convert @lstm --to int8 --out @new", "wanted 'translate'"},
+      {"info @lstm --threads 2", "--threads does not apply to a model folder"},
+      {"info @nowhere", "does not exist"},
+      // translate.
+      {"translate @rnn --alignment hard", "--alignment hard needs a model with attention"},
+      {"translate @rnn --alignment soft", "--alignment soft needs a model with attention"},
+      {"translate @translator --alignment soggy", "soggy"},
+      {"translate @translator --beam 2 --n-best 3", "n-best: got 3"},
+      {"translate @translator --beam 0", "beam: got 0"},
+      {"translate @translator --compute int4", "int4"},
+      {"translate @translator --max-tokens 0", "max_tokens: got 0"},
+      {"translate @translator --max-length-factor 0", "max_length_factor: got 0"},
+      {"translate @translator --on-error ignore", "ignore"},
+      // classify.
+      {"classify @lstm @a.png", "is a text classifier and reads texts from standard input"},
+      {"classify @lstm --label-column 1", "--label-column and --text-column describe the file of --test"},
+      {"classify @lstm --text-column 1", "--label-column and --text-column describe the file of --test"},
+      {"classify @lstm --test @test.tsv --scores", "--scores does not apply with --test"},
+      {"classify @lstm --test @test.tsv --weights", "--weights does not apply with --test"},
+      {"classify @lstm --test @test.tsv --on-error skip", "--on-error does not apply with --test"},
+      {"classify @lstm @a.png --test @test.tsv", "a list of pictures does not apply with --test"},
+      {"classify @lstm --test @test.tsv @test.tsv", "got 2 files, wanted 1"},
+      {"classify @last --weights", "without attention"},
+      {"classify @pictures", "is an image classifier: name pictures"},
+      {"classify @pictures @a.png --weights", "--weights works for text models only"},
+      {"classify @pictures --test @pictures --label-column 1", "--label-column works for text models only"},
+      {"classify @pictures --test @pictures --text-column 1", "--text-column works for text models only"},
+      // explain.
+      {"explain @translator one --kind bogus", "--kind: got 'bogus', wanted cross, encoder, decoder or all"},
+      {"explain @translator one --layer 7", "has 0 to 1, and rollout"},
+      {"explain @translator one --head 4", "has 0 to 1"},
+      {"explain @translator one --layer rollout --head 1", "--head does not apply to --layer rollout"},
+      {"explain @translator one --threshold 0.1", "--threshold applies to .txt files only"},
+      {"explain @translator one --threshold 2 --out @x.txt", "--threshold: got 2"},
+      {"explain @translator one --target two --beam 3", "--beam does not apply with --target"},
+      {"explain @translator one --beam 0", "--beam: got 0"},
+      {"explain @translator one --kind encoder --out @x.txt", "--kind encoder does not apply to a .txt file"},
+      {"explain @translator one --kind cross --out @x.html", "--kind does not apply to a .html file"},
+      {"explain @translator one --layer 0 --out @x.json", "--layer does not apply to a .json file"},
+      {"explain @translator one --head 0 --out @x.html", "--head does not apply to a .html file"},
+      {"explain @translator @a.png", "explains a text; got the picture"},
+      {"explain @lstm one --kind bogus", "--kind: got 'bogus', wanted encoder"},
+      {"explain @lstm one --kind cross", "--kind: got 'cross', wanted encoder"},
+      {"explain @lstm one --kind encoder", "no heads to show"},
+      {"explain @lstm one --layer 7 --head 4", "--layer needs --kind encoder"},
+      {"explain @lstm one --head 4", "--head needs --kind encoder"},
+      {"explain @lstm one --target two", "--target needs a translator"},
+      {"explain @lstm one --beam 2", "--beam needs a translator"},
+      {"explain @lstm one --threshold 0.5", "--threshold needs a translator"},
+      {"explain @lstm picture.png",
+       "is a text classifier and explains a text; got the picture 'picture.png'"},
+      {"explain @lstm @note.txt", "give the text itself"},
+      {"explain @heads one --kind encoder --layer 7", "has 0 to 1, and rollout"},
+      {"explain @heads one --kind encoder --out @x.json", "--kind does not apply to a .json file"},
+      {"explain @heads one --kind encoder --out @x.txt", "--kind does not apply to a .txt file"},
+      {"explain @heads one --kind encoder --head 0 --out @x.html", "--head does not apply to a .html file"},
+      {"explain @pictures @a.png --kind encoder", "--kind needs a translator or a text classifier"},
+      {"explain @pictures @a.png --layer 1", "--layer needs a translator or a text classifier"},
+      {"explain @pictures @a.png --head 1", "--head needs a translator or a text classifier"},
+      {"explain @pictures @a.png --target two", "--target needs a translator"},
+      {"explain @pictures @a.png --beam 2", "--beam needs a translator"},
+      {"explain @pictures @missing.png", "missing.png"},
+      {"explain @pictures @broken.png", "broken.png"},
+      // embed, fill, score.
+      {"embed @encoder --pooling most", "most"},
+      {"embed @encoder --normalize maybe", "maybe"},
+      {"embed @encoder --max-tokens 100", "max_tokens: got 100"},
+      {"embed @encoder --format xml", "xml"},
+      {"fill @encoder 'one [MASK]' --top 0", "--top: got 0"},
+      {"fill @encoder 'one'", "no [MASK] in the text"},
+      {"score --ref @note.txt --hyp @note.txt --json --width 3", "--width does not apply with --json"},
+  };
+  for (const Refused& row : table) {
+    SCOPED_TRACE(row.arguments);
+    const Outcome outcome = ask(row.arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, HasSubstr(row.said));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST_F(Kinds, WhatAppliesIsDone) {
+  for (const char* arguments : {"translate @translator --scores --max-tokens 3",
+                                "translate @rnn --beam 2 --n-best 2",
+                                "classify @lstm --scores",
+                                "classify @lstm --weights",
+                                "classify @last --json",
+                                "classify @lstm --test @test.tsv --label-column label --text-column 2 --json",
+                                "classify @pictures @a.png @b.png --scores",
+                                "classify @plain @a.png --json",
+                                "explain @translator one --kind all --layer 1 --head 0 --out @x.png",
+                                "explain @translator one --layer rollout",
+                                "explain @translator one --target two --threshold 0.1 --out @x.txt",
+                                "explain @lstm 'one two'",
+                                "explain @heads 'one two' --kind encoder",
+                                "explain @heads 'one two' --kind encoder --layer 1 --head 0 --out @x.png",
+                                "explain @heads 'one two' --kind encoder --out @x.html",
+                                "explain @pictures @a.png",
+                                "explain @pictures @a.png --out @x.json",
+                                "embed @encoder --pooling cls --normalize yes",
+                                "embed @headless --format jsonl",
+                                "fill @encoder 'one [MASK]' --top 2 --json"}) {
+    SCOPED_TRACE(arguments);
+    const Outcome outcome = ask(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.out, "");
+  }
+}
+
+TEST_F(Kinds, InfoSaysWhatAFolderHoldsAndHowItIsUsed) {
+  const Outcome text = ask("info @lstm");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("text classifier (lstm), "));
+  EXPECT_THAT(text.out, HasSubstr("2 labels: neg, pos\n  fovea classify "));
+  const auto abilities = [&](const std::string& folder) {
+    return parse_json(ask("info @" + folder + " --json").out, "info")["abilities"];
+  };
+  EXPECT_EQ(abilities("translator"), Json::parse(R"(["translate", "explain"])"));
+  EXPECT_EQ(abilities("rnn"), Json::parse(R"(["translate"])"));
+  EXPECT_EQ(abilities("lstm"), Json::parse(R"(["classify", "explain"])"));
+  EXPECT_EQ(abilities("plain"), Json::parse(R"(["classify"])"));
+  EXPECT_EQ(abilities("encoder"), Json::parse(R"(["embed", "fill"])"));
+  EXPECT_EQ(abilities("headless"), Json::parse(R"(["embed"])"));
+}
+
+TEST_F(Kinds, PicturesThatCannotBeReadAreNamedAndTheOthersAnswered) {
+  const Outcome outcome = ask("classify @pictures @a.png @missing.png @broken.png @b.png");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.out,
+              testing::MatchesRegex("[^\n]*/a\\.png\t(bright|dark)\n[^\n]*/b\\.png\t(bright|dark)\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("missing.png"));
+  EXPECT_THAT(outcome.err, HasSubstr("broken.png"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2);
+
+  const Outcome empty = ask("classify @pictures @a.png @missing.png --on-error empty");
+  EXPECT_EQ(empty.status, 0);
+  EXPECT_THAT(empty.out, testing::EndsWith("/missing.png\t\n"));
+  const Outcome stopped = ask("classify @pictures @a.png @missing.png @b.png --on-error stop");
+  EXPECT_EQ(stopped.status, 2);
+  EXPECT_EQ(std::count(stopped.out.begin(), stopped.out.end(), '\n'), 1);
+
+  const Json json = parse_json(ask("classify @pictures @a.png --json").out, "out");
+  EXPECT_EQ(json["file"], path("a.png"));
+  EXPECT_TRUE(json.contains("label"));
+}
+
+// Three good lines, and between them one that is not UTF-8.
+constexpr const char* kBadLine = "printf 'one two\\n\\377\\nthree\\nfour\\n' |";
+
+TEST_F(Kinds, ABadLineStopsGetsAnEmptyAnswerOrNoneAsAsked) {
+  for (const std::string verb : {"translate @translator --beam 1", "classify @lstm", "embed @encoder"}) {
+    SCOPED_TRACE(verb);
+    const auto lines = [&](const std::string& flags, int status) {
+      const Outcome outcome = ask(verb + flags, kBadLine);
+      EXPECT_EQ(outcome.status, status) << outcome.err;
+      EXPECT_THAT(outcome.err, HasSubstr("standard input, line 2: not UTF-8"));
+      EXPECT_EQ(outcome.err.find("1 line was unusable") != std::string::npos, status == 0) << outcome.err;
+      std::vector<std::string> found;
+      std::istringstream stream(outcome.out);
+      for (std::string line; std::getline(stream, line);) found.push_back(line);
+      return found;
+    };
+    const auto skipped = lines(" --on-error skip", 0), empty = lines(" --on-error empty", 0);
+    ASSERT_EQ(skipped.size(), 3u);
+    ASSERT_EQ(empty.size(), 4u);
+    EXPECT_EQ(empty[1], "");
+    EXPECT_EQ(empty[2], skipped[1]);
+    EXPECT_EQ(lines("", 2).size(), 1u) << "the line before it is answered";
+  }
+  // In n-best lists lines keep their numbers.
+  const std::string listed =
+      ask("translate @translator --beam 2 --n-best 2 --max-length-factor 0.1 --on-error skip", kBadLine).out;
+  EXPECT_THAT(listed, testing::StartsWith("0 ||| "));
+  EXPECT_THAT(listed, testing::Not(HasSubstr("\n1 ||| ")));
+  EXPECT_THAT(listed, HasSubstr("\n3 ||| "));
+}
+
+TEST_F(Kinds, TooLongALineIsOneOfTheBadOnes) {
+  write_atomically(path("long.txt"), "one\n" + std::string(70'000, 'x') + "\nthree\n");
+  const Outcome outcome = ask("translate @translator --beam 1 --on-error skip < @long.txt", "");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 2);
+  EXPECT_THAT(outcome.err, HasSubstr("line 2: longer than 65536 bytes"));
+}
+
+TEST_F(Kinds, TextsThatWereCutAreCountedAndTold) {
+  std::string words;
+  for (int i = 0; i < 600; ++i) words += "one ";
+  write_atomically(path("words.txt"), words + "\ntwo\n" + words + "\n");
+  const std::string input = " < " + path("words.txt");
+  EXPECT_EQ(ask("classify @lstm" + input, "").err, "fovea: 2 lines were cut to 16 tokens\n");
+  EXPECT_EQ(ask("embed @encoder" + input, "").err, "fovea: 2 lines were cut to 40 tokens\n");
+  EXPECT_EQ(ask("explain @lstm '" + words + "'", "").err, "fovea: 1 text was cut to 16 tokens\n");
+  EXPECT_THAT(ask("explain @translator '" + words + words + "'", "").err,
+              HasSubstr("the sentence has 1200 tokens; attention can be shown of at most 1024"));
+  write_atomically(path("long.tsv"), "neg\t" + words + "\npos\ttwo\n");
+  EXPECT_EQ(ask("classify @lstm --test @long.tsv", "").err, "fovea: 1 text was cut to 16 tokens\n");
+}
+
+TEST_F(Kinds, TheWorkOnOneLineOfATranslatorIsBounded) {
+  // 4 000 words on a line: as much is read as of the line that ends after 512.
+  std::string head, tail;
+  for (int i = 0; i < 512; ++i) head += i % 3 ? "two " : "one ";
+  for (int i = 0; i < 3'500; ++i) tail += "three ";
+  write_atomically(path("head.txt"), head + "\n");
+  write_atomically(path("whole.txt"), head + tail + "\n");
+  const std::string verb = "translate @translator --beam 1 --alignment hard < ";
+  const Outcome whole = ask(verb + path("whole.txt"), ""), short_one = ask(verb + path("head.txt"), "");
+  EXPECT_EQ(whole.status, 0);
+  EXPECT_EQ(whole.out, short_one.out);
+  EXPECT_EQ(short_one.err, "");
+  EXPECT_EQ(whole.err, "fovea: 1 line was cut to 512 tokens; --max-tokens reads more\n");
+}
+
+TEST_F(Kinds, AFullDiskIsNamedAsTheReason) {
+  for (const std::string arguments :
+       {"classify @lstm", "info @lstm", "score --ref @note.txt --hyp @note.txt"}) {
+    const Outcome outcome = ask(arguments + " > /dev/full");
+    EXPECT_EQ(outcome.status, 1) << arguments;
+    EXPECT_EQ(outcome.err, "fovea: cannot write to standard output: No space left on device\n") << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,145 @@
+// A folder opened whatever it holds: inputs are text or bytes, errors can be told apart, threads share an
+// object.
+#include "tasks/open.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "base/error_kinds.h"
+#include "base/parallel.h"
+#include "data/pictures.h"
+#include "io/file.h"
+#include "io/temporary_directory.h"
+#include "tasks/untrained_classifiers.h"
+#include "tasks/untrained_encoder.h"
+#include "tasks/untrained_translator.h"
+
+namespace fovea::tasks {
+namespace {
+
+using testing::HasSubstr;
+
+class OpenTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryDirectory;
+    save_translation(*folder_ / "translator", untrained_translator());
+    save_classifier(*folder_ / "texts", untrained_classifier());
+    save_image_classifier(*folder_ / "pictures", untrained_image_classifier());
+    write_untrained_encoder(*folder_ / "encoder");
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static ErrorKind kind(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const std::exception& error) {
+      return kind_of(error);
+    }
+    ADD_FAILURE() << "no error";
+    return ErrorKind::internal;
+  }
+  static TemporaryDirectory* folder_;
+};
+TemporaryDirectory* OpenTest::folder_ = nullptr;
+
+TEST_F(OpenTest, KnowsWhatAFolderHolds) {
+  const auto holds = [&](const std::string& name) { return open(*folder_ / name)->contents().kind; };
+  EXPECT_EQ(holds("translator"), FolderKind::translator);
+  EXPECT_EQ(holds("texts"), FolderKind::text_classifier);
+  EXPECT_EQ(holds("pictures"), FolderKind::image_classifier);
+  EXPECT_EQ(holds("encoder"), FolderKind::encoder);
+  EXPECT_TRUE(look_into(*folder_ / "encoder").can(Ability::fill));
+  EXPECT_FALSE(look_into(*folder_ / "texts").can(Ability::translate));
+}
+
+TEST_F(OpenTest, EachKindAnswersInItsJson) {
+  const Input text{"one two"};
+  const auto answer = [&](const std::string& name, const Input& input, const OpenOptions& how = {},
+                          const AnswerOptions& options = {}) {
+    const auto model = open(*folder_ / name, how);
+    return model->to_json(input, model->answer({&input, 1}, options).at(0));
+  };
+  const Json translated = answer("translator", text, {}, {.alignment = "soft"});
+  for (const char* name : {"text", "score", "source", "target", "weights"})
+    EXPECT_TRUE(translated.contains(name)) << name;
+  EXPECT_EQ(answer("translator", text, {}, {.translate = {.beam = 2, .n_best = 2}})["n_best"].size(), 2u);
+  const Json labelled = answer("texts", text, {}, {.words = true});
+  EXPECT_EQ(labelled["probabilities"].size(), 2u);
+  EXPECT_EQ(labelled["words"].size(), 3u) << "one, two, </s>";
+  const Input picture{data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 200)), "a.png"};
+  EXPECT_EQ(answer("pictures", picture)["file"], "a.png");
+  EXPECT_EQ(answer("encoder", text)["embedding"].size(), 24u);
+  EXPECT_EQ(answer("encoder", {"one [MASK]"}, {.purpose = Ability::fill}, {.top = 3})["masks"][0].size(), 3u);
+}
+
+TEST_F(OpenTest, AnInputThatCannotBeUsedSpoilsNoOther) {
+  const auto model = open(*folder_ / "texts");
+  const Input inputs[] = {{"one"}, {"\xff", "line 2"}, {"two"}};
+  const std::vector<Answer> answers = model->answer(inputs, {});
+  EXPECT_EQ(answers[0].error, "");
+  EXPECT_EQ(answers[1].error, "line 2 is not UTF-8");
+  const Answer alone = model->answer({inputs + 2, 1}, {})[0];
+  EXPECT_EQ(answers[2].prediction.label, alone.prediction.label);
+  for (size_t c = 0; c < 2; ++c)
+    EXPECT_NEAR(answers[2].prediction.probabilities[c], alone.prediction.probabilities[c], 1e-6);
+  const Input broken{"no picture", "b.png"};
+  EXPECT_THAT(open(*folder_ / "pictures")->answer({&broken, 1}, {})[0].error, HasSubstr("b.png"));
+}
+
+TEST_F(OpenTest, ErrorsCanBeToldApart) {
+  EXPECT_EQ(kind([&] { open(*folder_ / "nowhere"); }), ErrorKind::bad_file);
+  EXPECT_EQ(kind([&] { read_input(*folder_ / "nowhere.png"); }), ErrorKind::bad_file);
+  EXPECT_EQ(kind([&] { open(*folder_ / "texts", {.purpose = Ability::translate}); }), ErrorKind::bad_request);
+  EXPECT_EQ(kind([&] { open(*folder_ / "translator", {.compute = "int4"}); }), ErrorKind::bad_request);
+  EXPECT_EQ(kind([&] { open(*folder_ / "translator")->check({.alignment = "soggy"}); }),
+            ErrorKind::bad_request);
+  EXPECT_EQ(kind([&] { open(*folder_ / "texts")->evaluate({.paths = {"/nowhere"}}); }), ErrorKind::bad_file);
+  save_classifier(*folder_ / "damaged", untrained_classifier());
+  write_atomically(*folder_ / "damaged" / "model.safetensors", "x");
+  EXPECT_EQ(kind([&] { open(*folder_ / "damaged"); }), ErrorKind::damaged_model);
+  write_atomically(*folder_ / "damaged" / "config.json", "{");
+  EXPECT_EQ(kind([&] { open(*folder_ / "damaged"); }), ErrorKind::damaged_model);
+  EXPECT_EQ(kind([] { throw std::bad_alloc(); }), ErrorKind::out_of_memory);
+  EXPECT_EQ(kind([] { throw Interrupted("stopped"); }), ErrorKind::interrupted);
+  EXPECT_EQ(kind([] { throw std::runtime_error("a bug"); }), ErrorKind::internal);
+}
+
+TEST_F(OpenTest, SeveralThreadsMayUseOneObject) {
+  for (const std::string name : {"translator", "texts", "encoder"}) {
+    const auto model = open(*folder_ / name);
+    std::vector<Input> inputs;
+    for (int i = 0; i < 12; ++i) inputs.push_back({i % 2 ? "one two three" : "four five six one two"});
+    AnswerOptions options{.translate = {.beam = 2, .max_length_factor = 0.5}};
+    const auto answers = [&] {
+      std::string all;
+      const std::vector<Answer> found = model->answer(inputs, options);
+      for (size_t i = 0; i < found.size(); ++i) all += model->to_json(inputs[i], found[i]).dump() + "\n";
+      return all;
+    };
+    const std::string alone = answers();
+    options.threads = 1;
+    EXPECT_EQ(answers(), alone) << name << " on one thread";
+    std::vector<std::string> together(4);
+    std::vector<std::thread> threads;
+    for (std::string& one : together) threads.emplace_back([&] { one = answers(); });
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& one : together) EXPECT_EQ(one, alone) << name;
+  }
+}
+
+TEST_F(OpenTest, ExplainsFromTextOrBytes) {
+  const auto texts = open(*folder_ / "texts");
+  EXPECT_THAT(texts->explain({"one two"}, {}, "").content, HasSubstr("one two"));
+  EXPECT_EQ(parse_json(texts->explain({"one two"}, {}, ".json").content, "json")["text"], "one two");
+  const Input picture{data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 200)), "a.png"};
+  EXPECT_THAT(open(*folder_ / "pictures")->explain(picture, {}, ".json").content, HasSubstr("\"gates\""));
+  EXPECT_EQ(kind([&] { texts->explain({"one"}, {.layer = "0"}, ""); }), ErrorKind::bad_request);
+  EXPECT_EQ(kind([&] { open(*folder_ / "encoder")->explain({"one"}, {}, ""); }), ErrorKind::bad_request);
+}
+
+}  // namespace
+}  // namespace fovea::tasks
