@@ -118,6 +118,10 @@ CASES = [
     op("gru_128", "GRU, batch 16, 32 steps, 128→128", "1.4"),
     op("lstm_128", "LSTM, batch 16, 32 steps, 128→128", "1.4"),
     op("lstm_ragged", "bidirectional LSTM, lengths 10…200, batch 64, 128→128", "1.8"),
+    op("conv_16", "convolution 3×3, 64 images 32×32, 16→16", "1"),
+    op("conv_64", "convolution 3×3, 64 images 8×8, 64→64", "1"),
+    op("conv_stride", "convolution 3×3 of stride 2, 64 images 32×32, 16→32", "1"),
+    op("conv_depthwise", "depthwise convolution 3×3, 16 images 28×28, 64 channels", "1"),
     op("embedding", "embedding 10 000×512, 4096 ids", "1.4"),
     op("adam_step", "Adam step, 10 M parameters in 60 tensors", "1"),
     *(attention(f"full_d{d}_n{n}", f"full forward, D={d}, N={n}", "≥ 0.80 of peak" if d == 64 else "≥ 0.83 of peak", FULL, n, d)

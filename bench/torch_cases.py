@@ -62,6 +62,17 @@ def cross_entropy():
     return {"eager": lambda: build(lambda f: f), "compiled": lambda: build(torch.compile)}
 
 
+def convolution(images, size, channels, filters, stride=1, groups=1):
+    def build(order):
+        x = torch.randn(images, channels, size, size).to(memory_format=order).requires_grad_()
+        weight = torch.randn(filters, channels // groups, 3, 3).to(memory_format=order).requires_grad_()
+        bias = leaf(filters)
+        return forward_and_back([x, weight, bias], lambda: F.conv2d(x, weight, bias, stride, 1, 1, groups))
+
+    return lambda: {"channels last": lambda: build(torch.channels_last),
+                    "channels first": lambda: build(torch.contiguous_format)}
+
+
 def recurrent(kind, batch, steps, width):
     def eager():
         layer, x = kind(width, width), leaf(steps, batch, width)
@@ -134,6 +145,10 @@ OPS = {
     "gru_128": recurrent(torch.nn.GRU, 16, 32, 128),
     "lstm_128": recurrent(torch.nn.LSTM, 16, 32, 128),
     "lstm_ragged": lstm_ragged,
+    "conv_16": convolution(64, 32, 16, 16),
+    "conv_64": convolution(64, 8, 64, 64),
+    "conv_stride": convolution(64, 32, 16, 32, stride=2),
+    "conv_depthwise": convolution(16, 28, 64, 64, groups=64),
     "embedding": embedding,
     "adam_step": adam_step,
 }

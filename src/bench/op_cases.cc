@@ -150,6 +150,36 @@ std::vector<OpCase> recurrent_cases() {
                          spread_lengths(64, 10, 200))};
 }
 
+// x: [images, size, size, channels] -> filters by a 3 x 3 kernel, padded by 1.
+struct ConvCase {
+  int64_t images, size, channels, filters, stride, groups;
+};
+
+OpCase conv_case(std::string name, std::string shape, const ConvCase& c) {
+  const int64_t out = (c.size - 1) / c.stride + 1;
+  const double x = static_cast<double>(c.images * c.size * c.size * c.channels);
+  const double y = static_cast<double>(c.images * out * out * c.filters);
+  return {.name = std::move(name),
+          .shape = std::move(shape),
+          .flops = 3 * 2. * y * 9 * static_cast<double>(c.channels / c.groups),
+          .bytes = 3. * (x + y) * 4,  // x, y; dy, dx; x, dy
+          .make = [c, out] {
+            const Var images = trained({c.images, c.size, c.size, c.channels}, 1);
+            const Var weight = trained({c.filters, c.channels / c.groups, 3, 3}, 2),
+                      bias = trained({c.filters}, 3);
+            return forward_and_back({images, weight, bias}, {c.images, out, out, c.filters}, [=] {
+              return conv2d(images, weight, bias, {.stride = c.stride, .padding = 1, .groups = c.groups});
+            });
+          }};
+}
+
+std::vector<OpCase> conv_cases() {
+  return {conv_case("conv_16", "64x32x32x16 -> 16, 3x3", {64, 32, 16, 16, 1, 1}),
+          conv_case("conv_64", "64x8x8x64 -> 64, 3x3", {64, 8, 64, 64, 1, 1}),
+          conv_case("conv_stride", "64x32x32x16 -> 32, 3x3, stride 2", {64, 32, 16, 32, 2, 1}),
+          conv_case("conv_depthwise", "16x28x28x64, 3x3 for each channel", {16, 28, 64, 64, 1, 64})};
+}
+
 OpCase adam_case() {
   constexpr int64_t kTensors = 60, kRows = 326, kColumns = 512;  // 10 M parameters in all
   return {.name = "adam_step",
@@ -174,6 +204,7 @@ const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all{linear_case(), layer_norm_case(), residual_case(), cross_entropy_case()};
     for (OpCase& op : recurrent_cases()) all.push_back(std::move(op));
+    for (OpCase& op : conv_cases()) all.push_back(std::move(op));
     all.push_back(embedding_case());
     all.push_back(adam_case());
     return all;

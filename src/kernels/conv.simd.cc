@@ -79,8 +79,9 @@ HWY_NOINLINE void place_tiles(const ConvLines& all, int64_t tiles, const float* 
   }
 }
 
-// The same for one vector of filters and kTaps taps a row that are neighbours, as the places are: a float of
-// x meets the weights of all of them at once. One vector alone would wait for its loads.
+// The same for one vector of filters and kTaps taps a row that are neighbours, as the places are: a float of x
+// meets the weights of all of them at once. One short vector alone would wait for its loads; with 16 lanes
+// loads keep up.
 template <class D, int kPlaces, int kTaps>
 HWY_NOINLINE void neighbour_tiles(const ConvLines& all, int64_t tiles, const float* first, float* to) {
   const D d;
@@ -138,7 +139,7 @@ void lines_of(const ConvLines& all) {
   const int64_t places = all.count / tiles, larger = all.count % tiles, done = larger * (places + 1);
   const float* const x = all.x + done * all.x_step;
   float* const y = all.y + done * all.y_step;
-  if constexpr (kVectors == 1) {
+  if constexpr (kVectors == 1 && hn::MaxLanes(D()) <= 8) {
     if (all.runs == 1 && all.length == 3 * all.x_step) {
       if (larger > 0) choose_neighbour_tiles<D, kMost, 3>(places + 1, all, larger, all.x, all.y);
       return choose_neighbour_tiles<D, kMost, 3>(places, all, tiles - larger, x, y);

@@ -12,7 +12,7 @@ constexpr bool kSlides = true;  // registers enough to hold 3 x 3 of x beside as
 #else
 constexpr bool kSlides = false;
 #endif
-constexpr int kMostPlaces = 8;  // of a tile: as many chains of sums
+constexpr int kMostPlaces = kSlides ? 14 : 8;  // of a tile: as many chains of sums
 
 // kPlaces places and kLanes channels, kTaps taps a row that are neighbours; places are kStride columns apart.
 template <int kPlaces, int kTaps, int kStride>
@@ -89,6 +89,11 @@ HWY_NOINLINE void place_tiles(const DepthwiseLines& all, int64_t tiles, const fl
 #pragma GCC unroll 16
             for (int i = 0; i < kPlaces; ++i) {
               __builtin_prefetch(x + below + i * all.x_step, 0, 2);
+              if constexpr (T::stride == 2) {  // two rows and two columns
+                __builtin_prefetch(x + below + i * all.x_step + all.x_tap, 0, 2);
+                __builtin_prefetch(x + below - all.x_row + i * all.x_step, 0, 2);
+                __builtin_prefetch(x + below - all.x_row + i * all.x_step + all.x_tap, 0, 2);
+              }
               __builtin_prefetch(y + y_below + i * all.y_step, 1, 2);
             }
             neighbours_tile<kPlaces, T::taps, T::stride>(all, x, all.weight + at, all.bias + at, y);
@@ -175,9 +180,66 @@ HWY_INLINE void sum_tile(const DepthwiseSum& block, int64_t c, int64_t lanes) {
   }
 }
 
+// Where registers are few, or places lie so far apart that they share cache sets.
+HWY_INLINE bool in_pairs(const DepthwiseSum& block) {
+  return block.x_step == block.x_tap && (!kSlides || block.channels >= 256);
+}
+
+// One row of three taps and two vectors of channels: columns 0 and 1 of the taps are there from the place
+// before.
+HWY_INLINE void sum_pair(const DepthwiseSum& block, int64_t c) {
+  V sum[3][2];
+#pragma GCC unroll 4
+  for (int t = 0; t < 3; ++t) sum[t][0] = sum[t][1] = hn::Zero(d);
+  for (int64_t line = 0; line < block.lines; ++line) {
+    const float* HWY_RESTRICT x = block.x + line * block.x_line + c;
+    const float* HWY_RESTRICT dy = block.dy + line * block.dy_line + c;
+    V held[3][2];
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) {
+      held[0][v] = hn::LoadU(d, x + v * kLanes);
+      held[1][v] = hn::LoadU(d, x + block.x_tap + v * kLanes);
+    }
+    int64_t i = 0;
+    for (; i + 3 <= block.count; i += 3) {
+#pragma GCC unroll 4
+      for (int turn = 0; turn < 3; ++turn, x += block.x_step, dy += block.dy_step) {
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; ++v) {
+          const V right = hn::LoadU(d, dy + v * kLanes);
+          held[(turn + 2) % 3][v] = hn::LoadU(d, x + 2 * block.x_tap + v * kLanes);
+#pragma GCC unroll 4
+          for (int t = 0; t < 3; ++t) sum[t][v] = hn::MulAdd(held[(turn + t) % 3][v], right, sum[t][v]);
+        }
+      }
+    }
+    for (; i < block.count; ++i, x += block.x_step, dy += block.dy_step) {
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v) {
+        const V right = hn::LoadU(d, dy + v * kLanes);
+#pragma GCC unroll 4
+        for (int t = 0; t < 3; ++t)
+          sum[t][v] = hn::MulAdd(hn::LoadU(d, x + t * block.x_tap + v * kLanes), right, sum[t][v]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < 3; ++t) {
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) {
+      float* const to = block.sum + t * block.channels + c + v * kLanes;
+      hn::StoreU(hn::Add(hn::LoadU(d, to), sum[t][v]), d, to);
+    }
+  }
+}
+
 template <int kRows, int kTaps>
 HWY_NOINLINE void sum_channels(const DepthwiseSum& block) {
   int64_t c = 0;
+  if constexpr (kRows == 1 && kTaps == 3) {
+    if (in_pairs(block) && block.count >= 2)
+      for (; c + 2 * kLanes <= block.channels; c += 2 * kLanes) sum_pair(block, c);
+  }
   for (; c + kLanes <= block.channels; c += kLanes) sum_tile<kRows, kTaps>(block, c, kLanes);
   if (c < block.channels) sum_tile<kRows, kTaps>(block, c, block.channels - c);
 }
@@ -216,7 +278,8 @@ void depthwise_sum(const DepthwiseSum& block);
 void depthwise_sum(const DepthwiseSum& block) {
   DepthwiseSum part = block;
   for (int64_t row = 0; row < block.rows; row += part.rows) {
-    part.rows = block.rows - row < 3 ? block.rows - row : 3;
+    const int64_t most = in_pairs(block) ? 1 : 3;
+    part.rows = block.rows - row < most ? block.rows - row : most;
     part.x = block.x + row * block.x_row;
     part.sum = block.sum + row * block.sum_row;
     if (part.rows == 3)

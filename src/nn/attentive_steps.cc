@@ -1,6 +1,8 @@
 // The step loops of recurrent decoders, made of the tape's own ops.
 #include "nn/attentive_steps.h"
 
+#include <algorithm>
+
 #include "autograd/ops.h"
 #include "nn/runs.h"
 
@@ -52,12 +54,15 @@ Var columns(const Var& x, int64_t begin, int64_t count) {
 class Looking {
  public:
   Looking(const DecoderAttention& attention, const RunScore& score, const Var& keys, const Var& values,
-          Context& context, std::string_view name)
-      : attention_(attention), score_(score), keys_(keys), values_(values), context_(context), name_(name) {
+          Context& context)
+      : attention_(attention), score_(score), keys_(keys), values_(values), context_(context) {
     counts_choices_ = !context.rows_of_example.empty();
   }
+  // Keeps the weights, [steps, longest run] of all steps.
+  void keep_weights(const KeyRuns& runs) { weights_ = Tensor::zeros({runs.queries(), runs.longest}); }
+  const Tensor& weights() const { return weights_; }
 
-  // query: [rows, d]; runs are narrowed to the rows of the step.
+  // query: [rows, d]. The runs are those of all steps.
   Var operator()(const Var& query, const Step& step, const KeyRuns& runs, const RunGaussian& gaussian) {
     std::vector<int32_t> first, count;
     for (const int32_t token : step.tokens) {
@@ -68,8 +73,14 @@ class Looking {
       context_.rows_of_example.assign(runs.query_begin.size() - 1, 0);
       for (const int32_t s : step.sentences) context_.rows_of_example[static_cast<size_t>(s)] = 1;
     }
-    return attend_runs_by(attention_.selection(), {query, keys_, values_, first, count, score_, gaussian},
-                          context_, {name_, {.kind = AttentionSite::Kind::alignment}});
+    const SeenRuns seen =
+        attend_runs_by(attention_.selection(), {query, keys_, values_, first, count, score_, gaussian},
+                       context_, weights_.defined());
+    if (weights_.defined())
+      for (size_t r = 0; r < step.tokens.size(); ++r)
+        std::copy_n(seen.weights.data() + static_cast<int64_t>(r) * seen.weights.size(1), count[r],
+                    weights_.data() + step.tokens[r] * weights_.size(1));
+    return seen.out;
   }
 
  private:
@@ -77,7 +88,7 @@ class Looking {
   const RunScore& score_;
   const Var &keys_, &values_;
   Context& context_;
-  std::string_view name_;
+  Tensor weights_;
   bool counts_choices_;
 };
 
@@ -103,10 +114,11 @@ LstmState lstm_state(const Var& gates, const Var& c) {
 
 AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRuns& runs,
                                        const DecoderAttention& attention, Context& context,
-                                       std::string_view name) {
+                                       bool want_weights) {
   const int64_t hidden = decoder.weight.size(1), extra = decoder.values.size(1) - 3 * hidden;
   const std::vector<Step> steps = steps_of(runs);
-  Looking look(attention, decoder.score, decoder.keys, decoder.values, context, name);
+  Looking look(attention, decoder.score, decoder.keys, decoder.values, context);
+  if (want_weights) look.keep_weights(runs);
   Var h = decoder.state;
   std::vector<Var> states, contexts;
   for (const Step& step : steps) {
@@ -119,16 +131,16 @@ AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRun
     states.push_back(h);
     contexts.push_back(columns(seen, 3 * hidden, extra));
   }
-  return {in_order(states, steps, runs.queries()), in_order(contexts, steps, runs.queries()), {}};
+  return {in_order(states, steps, runs.queries()), in_order(contexts, steps, runs.queries()), look.weights()};
 }
 
 FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
-                                  const DecoderAttention& attention, Context& context,
-                                  std::string_view name) {
+                                  const DecoderAttention& attention, Context& context, bool want_weights) {
   const std::vector<Step> steps = steps_of(runs);
   const auto layers = static_cast<int64_t>(decoder.layers.size());
   const int64_t sentences = decoder.h.size(1), hidden = decoder.h.size(2);
-  Looking look(attention, decoder.score, decoder.keys, decoder.values, context, name);
+  Looking look(attention, decoder.score, decoder.keys, decoder.values, context);
+  if (want_weights) look.keep_weights(runs);
   std::vector<LstmState> state;
   for (int64_t l = 0; l < layers; ++l)
     state.push_back({reshape(slice(decoder.h, 0, l, 1), {sentences, hidden}),
@@ -159,7 +171,7 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
     states.push_back(fed);
   }
   runs.measure();
-  return {in_order(states, steps, runs.queries()), {}};
+  return {in_order(states, steps, runs.queries()), look.weights()};
 }
 
 }  // namespace fovea::nn

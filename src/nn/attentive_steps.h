@@ -6,14 +6,14 @@
 
 namespace fovea::nn {
 
-// As attentive_gru(); weights are shown to observers under `name`, a call for each query.
+// As attentive_gru().
 AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRuns& runs,
                                        const DecoderAttention& attention, Context& context,
-                                       std::string_view name = {});
+                                       bool want_weights = false);
 
 // As attentive_lstm(); predicted places narrow the runs.
 FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
                                   const DecoderAttention& attention, Context& context,
-                                  std::string_view name = {});
+                                  bool want_weights = false);
 
 }  // namespace fovea::nn

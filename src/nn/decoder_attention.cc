@@ -172,11 +172,12 @@ Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& 
   const Var weight = query_weight();
   const Var query = weight.defined() ? linear(states, weight, b_) : states;
   const RunGaussian gaussian = options_.locality == Locality::local_p ? predict(states, runs) : RunGaussian{};
-  if (!fused(context))
-    return attend_runs_by(selection_, {query, keys, values, runs.first, runs.count, score(), gaussian},
-                          context, {name, {.kind = AttentionSite::Kind::alignment}});
+  const bool shown = attention_observer() != nullptr;
   const SeenRuns seen =
-      attend_runs(query, keys, values, runs, score(), gaussian, attention_observer() != nullptr);
+      fused(context)
+          ? attend_runs(query, keys, values, runs, score(), gaussian, shown)
+          : attend_runs_by(selection_, {query, keys, values, runs.first, runs.count, score(), gaussian},
+                           context, shown);
   show(name, runs, seen.weights);
   return seen.out;
 }

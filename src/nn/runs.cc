@@ -68,26 +68,36 @@ Var identity(int64_t size) {
   return Var(one);
 }
 
+// Wishes to see nothing.
+struct Nobody : AttentionObserver {
+  Wish wish(const Call&) override { return {}; }
+  void see(const Call&, const Wish&, const Sight&) override {}
+};
+
 Var one_head(const Var& rows) {
   return reshape(rows, {1, 1, rows.size(0), rows.size(1)});
 }
 
 }  // namespace
 
-Var attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
-                   const ShownAs& as) {
+SeenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
+                        bool want_weights) {
+  Nobody nobody;
+  const ObserveAttention unobserved(nobody);
   const int64_t count = queries.q.size(0), dv = queries.v.size(1);
+  if (count == 0) return {Var(Tensor::zeros({0, dv})), Tensor::zeros({0, 0})};
   const Var q = queries.score.unit_query ? unit_rows(queries.q) : queries.q;
-  const bool additive = queries.score.family == kernels::ScoreFamily::additive;
   const bool local = queries.gaussian.centre.defined();
   const AttentionSpec spec = spec_of_runs(queries.score, selection, local ? queries.gaussian.sigma : 0);
-  AttentionRequest request{.training = context.training, .name = as.name, .site = as.site};
-  if (additive) {
+  AttentionRequest request{.training = context.training, .weights = want_weights};
+  if (queries.score.family == kernels::ScoreFamily::additive) {
     request.projected_keys = true;
     request.parameters.U = identity(q.size(1));
     request.parameters.v = queries.score.vector;
   }
-  if (count == 0) return Var(Tensor::zeros({0, dv}));
+  const int64_t longest = *std::max_element(queries.count.begin(), queries.count.end());
+  SeenRuns result;
+  if (want_weights) result.weights = Tensor::zeros({count, longest});
   std::vector<Var> seen, drawn;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t first = queries.first[static_cast<size_t>(i)], keys = queries.count[static_cast<size_t>(i)];
@@ -96,14 +106,16 @@ Var attend_runs_by(const Selection& selection, const RunQueries& queries, Contex
       const Var begin(Tensor::full({1}, static_cast<float>(first)));
       request.parameters.position = reshape(slice(queries.gaussian.centre, 0, i, 1) - begin, {1, 1, 1});
     }
-    const AttentionResult result =
+    const AttentionResult one =
         attend(one_head(slice(q, 0, i, 1)), one_head(slice(queries.k, 0, first, keys)),
                one_head(slice(queries.v, 0, first, keys)), spec, request);
-    seen.push_back(reshape(result.output, {1, dv}));
-    if (result.log_probability.defined()) drawn.push_back(result.log_probability);
+    seen.push_back(reshape(one.output, {1, dv}));
+    if (one.log_probability.defined()) drawn.push_back(one.log_probability);
+    if (want_weights) std::copy_n(one.weights.data(), keys, result.weights.data() + i * longest);
   }
   if (!drawn.empty()) keep_choices(context, concat(drawn, 2));
-  return concat(seen, 0);
+  result.out = concat(seen, 0);
+  return result;
 }
 
 }  // namespace fovea::nn

@@ -34,9 +34,10 @@ struct RunQueries {
   RunScore score = {};
   RunGaussian gaussian = {};
 };
-// attend_runs() for any selection -> [queries, dv]: slower, a query at a time, so that a result does not depend
-// on the other queries. What hard selection draws is kept in the context (nn/choices.h).
-Var attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
-                   const ShownAs& as = {});
+// attend_runs() for any selection: slower, a query at a time, so that a result does not depend on the other
+// queries. What hard selection draws is kept in the context (nn/choices.h). Observers see nothing of it: the
+// caller shows the weights.
+SeenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
+                        bool want_weights = false);
 
 }  // namespace fovea::nn

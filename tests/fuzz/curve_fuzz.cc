@@ -1,9 +1,8 @@
-// Any text as a training's log: a curve of finite points, whose picture can be drawn.
+// Any text as a training's log: a curve whose points are numbers.
 #include <cmath>
 #include <cstdlib>
 
 #include "base/error.h"
-#include "explain/chart.h"
 #include "folder.h"
 #include "tasks/learning_curve.h"
 
@@ -14,10 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (const auto* points : {&curve.training_loss, &curve.validation_loss, &curve.score})
       for (const ChartPoint& point : *points)
         if (std::isnan(point.x) || std::isnan(point.y)) std::abort();
-    if (size < 400)
-      draw(Chart{.across = "step",
-                 .series = {{"loss", curve.validation_loss}, {curve.score_name, curve.score, true}}},
-           PictureFormat::svg);
   } catch (const Error&) {
   }
   return 0;

@@ -3,9 +3,9 @@
 
 #include "autograd/ops.h"
 #include "base/error.h"
+#include "data/batches.h"
 #include "folder.h"
 #include "io/file.h"
-#include "train/shuffled_order.h"
 #include "train/trainer.h"
 
 namespace {
@@ -22,18 +22,18 @@ class Weight : public nn::Module {
 // Trains in `folder`; at most a few steps, whatever the state says.
 void train_a_little(const std::filesystem::path& folder, int64_t steps) {
   Weight model;
-  train::ShuffledOrder order(3, 1);
+  data::BatchOrder order({{3, 0}, {5, 0}, {2, 0}}, 17, {.max_tokens = 10, .seed = 1});
   int left = 4;
   train::Job job;
   job.next_loss = [&](nn::Context&) {
     order.next();
     return train::BatchLoss{sum(model.value * model.value), 1};
   };
-  job.position = [&] { return fields_to_json(order.position()); };
+  job.position = [&] { return Json(order.position().text()); };
   job.seek = [&](const Json& json) {
-    train::ShuffledOrder::Position position;
-    fields_from_json(json, position, "position");
-    order.seek(position);
+    std::string position;
+    value_from_json(json, position, "position");
+    order.seek(data::BatchPosition::parse(position));
   };
   job.should_stop = [&] { return --left <= 0; };
   job.identity = Json{{"task", "fuzz"}};

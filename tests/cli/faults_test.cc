@@ -1,0 +1,190 @@
+// A disk that breaks or fills up at any moment: whatever a verb was writing, its old state or its new one is
+// there, it says in one line what happened, and the same command then goes on to what an undisturbed one
+// gives.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <set>
+
+#include "cli/command.h"
+#include "data/pictures.h"
+#include "io/file.h"
+#include "io/temporary_directory.h"
+
+namespace fovea {
+namespace {
+
+namespace fs = std::filesystem;
+using testing_cli::Outcome;
+using testing_cli::run;
+
+std::string content(const fs::path& path) {
+  return fs::exists(path) ? read_text(path) : "";
+}
+
+class Faults : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    std::ofstream texts(file("train.tsv")), pairs(file("pairs.tsv"));
+    texts << "text\tlabel\n";
+    for (int i = 0; i < 40; ++i) {
+      texts << "the film is " << (i % 2 ? "fine" : "dull") << " ." << '\t' << (i % 2 ? "pos" : "neg") << '\n';
+      pairs << (i % 2 ? "a b c" : "b c a d") << '\t' << (i % 2 ? "A B C" : "B C A D") << '\n';
+    }
+    texts.close();
+    pairs.close();
+    // Two pictures of each class, dark and bright.
+    for (const char* name : {"black", "white"}) {
+      fs::create_directories(file("pictures/") + name);
+      for (const char number : {'1', '2'})
+        std::ofstream(file("pictures/") + name + "/" + number + ".png", std::ios::binary)
+            << data::plain_png(8, 8, static_cast<char>(name[0] == 'b' ? number : 100 + number));
+    }
+  }
+  static void TearDownTestSuite() { delete directory_; }
+  static std::string file(const std::string& name) { return (*directory_ / name).string(); }
+
+  // Runs the verb with its n-th call failing, for every n until none fails any more; `before` (may be absent)
+  // is put at `out`, a place in the watched folder "work", each time. judge(outcome) looks at what is there
+  // afterwards.
+  static void fail_everywhere(const std::string& arguments, const std::string& before, const std::string& out,
+                              bool full, const std::function<void(const Outcome&)>& judge) {
+    const std::string mark = file("mark");
+    for (int n = 1; n < 500; ++n) {
+      SCOPED_TRACE("call " + std::to_string(n) + (full ? ", full" : ", broken") + ": " + arguments);
+      restore(before, out);
+      fs::remove(mark);
+      const Outcome outcome =
+          run(arguments, "LD_PRELOAD=" FOVEA_FAILING_CALLS " FOVEA_FAIL_UNDER=" + file("work") +
+                             " FOVEA_FAIL_AT=" + std::to_string(n) + " FOVEA_FAIL_MARK=" + mark +
+                             (full ? " FOVEA_FAIL_FULL=1" : ""));
+      if (!fs::exists(mark)) {
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        EXPECT_GE(n, 3) << "no call was seen";
+        return;
+      }
+      // What the call was for may not have mattered; then nothing is said.
+      if (outcome.status != 0) {
+        const size_t line = outcome.err.rfind("fovea: ");
+        ASSERT_NE(line, std::string::npos) << outcome.err;
+        EXPECT_EQ(outcome.err.find('\n', line), outcome.err.size() - 1) << outcome.err;
+        EXPECT_THAT(outcome.err.substr(line),
+                    testing::HasSubstr(full ? "No space left" : "Input/output error"));
+      }
+      judge(outcome);
+      if (HasFailure()) return;
+    }
+    FAIL() << "still failing after 500 calls";
+  }
+
+  static void restore(const std::string& before, const std::string& out) {
+    fs::remove_all(file("work"));
+    fs::create_directories(fs::path(out).parent_path());
+    if (fs::exists(before))
+      fs::copy(before, out, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  }
+
+  // A training that goes on from `steps` to twice as many, and one from nothing.
+  static void training(const std::string& name, const std::string& arguments) {
+    const std::string out = file("work/" + name), old = file(name + "-old"), fresh = file(name + "-new");
+    const std::string begin = arguments + " --steps 4 --out ", further = arguments + " --steps 8 --out ";
+    ASSERT_EQ(run(begin + old).status, 0);
+    restore(old, fresh);
+    ASSERT_EQ(run(further + fresh).status, 0);
+    const std::string old_weights = content(old + "/model.safetensors"),
+                      new_weights = content(fresh + "/model.safetensors");
+    ASSERT_NE(old_weights, new_weights);
+    for (const bool full : {false, true}) {
+      std::set<std::string> seen;
+      fail_everywhere(further + out, old, out, full, [&](const Outcome& outcome) {
+        const std::string weights = content(out + "/model.safetensors");
+        EXPECT_TRUE(weights == new_weights || (outcome.status != 0 && weights == old_weights));
+        EXPECT_NE(content(out + "/config.json"), "");
+        expect_going_on(further + out, out, new_weights, seen);
+      });
+    }
+    std::set<std::string> seen;
+    fail_everywhere(begin + out, "", out, true, [&](const Outcome& outcome) {
+      // A folder that says it is a model is one.
+      const bool is_model = outcome.status == 0 || fs::exists(out + "/config.json");
+      EXPECT_TRUE(!is_model || content(out + "/model.safetensors") == old_weights);
+      expect_going_on(begin + out, out, old_weights, seen);
+    });
+  }
+
+  // The command without faults ends as it would have. A state that was tried before is not tried again.
+  static void expect_going_on(const std::string& command, const std::string& out, const std::string& weights,
+                              std::set<std::string>& seen) {
+    std::string state = content(out + "/model.safetensors");
+    if (fs::exists(out))
+      for (const auto& entry : fs::recursive_directory_iterator(out))
+        if (entry.path().string().find(".fovea-tmp") == std::string::npos) {
+          state += entry.path().string() + "\n";
+          if (entry.is_symlink()) state += fs::read_symlink(entry.path()).string() + "\n";
+        }
+    if (!seen.insert(state).second) return;
+    const Outcome again = run(command);
+    EXPECT_EQ(again.status, 0) << again.err;
+    EXPECT_EQ(content(out + "/model.safetensors"), weights);
+  }
+
+  static TemporaryDirectory* directory_;
+};
+TemporaryDirectory* Faults::directory_ = nullptr;
+
+constexpr const char* kFewSteps = " --threads 1 --warmup 2 --save-every 2 --log-every 2";
+
+TEST_F(Faults, TrainingAClassifier) {
+  training("classifier", "train classify --train " + file("train.tsv") +
+                             " --tokenizer words --preset tiny --embedding 8 --width 8 --dropout 0" +
+                             kFewSteps);
+}
+
+TEST_F(Faults, TrainingATranslator) {
+  training("translator",
+           "train translate --train " + file("pairs.tsv") +
+               " --tokenizer words --preset tiny --model transformer --width 8 --heads 2 --hidden 16 "
+               "--encoder-layers 1 --decoder-layers 1" +
+               kFewSteps);
+}
+
+TEST_F(Faults, TrainingAnImageClassifier) {
+  training("images", "train image --train " + file("pictures") +
+                         " --preset tiny --size 8 --batch 2 --width 4" + kFewSteps);
+}
+
+TEST_F(Faults, ConvertingAModel) {
+  const std::string model = file("to-convert"), out = file("work/converted"), good = file("well-converted");
+  ASSERT_EQ(run("train translate --train " + file("pairs.tsv") +
+                " --tokenizer words --preset tiny --model transformer --width 8 --heads 2 --hidden 16 "
+                "--encoder-layers 1 --decoder-layers 1 --steps 2 --out " +
+                model + kFewSteps)
+                .status,
+            0);
+  ASSERT_EQ(run("convert " + model + " --to int8 --out " + good).status, 0);
+  for (const bool full : {false, true})
+    fail_everywhere(
+        "convert " + model + " --to int8 --out " + out, "", out, full, [&](const Outcome& outcome) {
+          EXPECT_TRUE(!fs::exists(out) ||
+                      content(out + "/model.safetensors") == content(good + "/model.safetensors"));
+          EXPECT_TRUE(outcome.status != 0 || fs::exists(out));
+        });
+}
+
+TEST_F(Faults, WritingAPicture) {
+  const std::string out = file("work/shown"), picture = out + "/pattern.svg", before = file("shown-before");
+  fs::create_directory(before);
+  std::ofstream(before + "/pattern.svg") << "old";
+  const std::string arguments = "pattern \"causal\" --n 8 --out " + picture;
+  for (const bool full : {false, true})
+    fail_everywhere(arguments, before, out, full, [&](const Outcome& outcome) {
+      const std::string now = content(picture);
+      EXPECT_TRUE(now.find("</svg>") != std::string::npos || (outcome.status != 0 && now == "old")) << now;
+    });
+}
+
+}  // namespace
+}  // namespace fovea
