@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <list>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <span>
@@ -421,6 +422,59 @@ class Group {
   size_t next_recent_ = 0;
 };
 
+// Adds a document's own plan to that of a packed batch, where its first query and key stand at these places.
+void append_document(const AttentionPlan& own, int64_t first_query, int64_t first_key, AttentionPlan& plan) {
+  const auto place = [](size_t before, int64_t within) {
+    const int64_t sum = static_cast<int64_t>(before) + within;
+    require(sum < int64_t{1} << 31,
+            "attention: the pattern's plan is too large; use larger blocks or fewer tokens");
+    return static_cast<int32_t>(sum);
+  };
+  for (PlanTile tile : own.tiles) {
+    tile.row_first = place(0, tile.row_first + first_query);
+    tile.segment_begin = place(plan.segments.size(), tile.segment_begin);
+    tile.segment_end = place(plan.segments.size(), tile.segment_end);
+    plan.tiles.push_back(tile);
+  }
+  for (PlanSegment segment : own.segments) {
+    segment.key_first = place(0, segment.key_first + first_key);
+    if (segment.gather >= 0) segment.gather = place(plan.indices.size(), segment.gather);
+    if (segment.mask == SegmentMask::interval)
+      segment.mask_offset = place(plan.intervals.size(), segment.mask_offset);
+    if (segment.mask == SegmentMask::bits) segment.mask_offset = place(plan.bits.size(), segment.mask_offset);
+    plan.segments.push_back(segment);
+  }
+  for (const int32_t key : own.indices) plan.indices.push_back(place(0, key + first_key));
+  plan.intervals.insert(plan.intervals.end(), own.intervals.begin(), own.intervals.end());
+  plan.bits.insert(plan.bits.end(), own.bits.begin(), own.bits.end());
+}
+
+// The plan of packed documents is their own plans one after the other: so what a document's rows visit, and
+// in which order, does not depend on the documents beside it.
+void compile_documents(const Within& packed, const PlanSizes& sizes, int64_t batch, int64_t head,
+                       AttentionPlan& plan) {
+  std::map<std::pair<int64_t, int64_t>, AttentionPlan> plans;  // of the sizes met so far
+  int64_t first_query = 0, first_key = 0;
+  for (size_t d = 0; d < packed.documents.queries.size(); ++d) {
+    PlanSizes own = sizes;
+    own.queries = packed.documents.queries[d];
+    own.keys = packed.documents.keys[d];
+    const auto [entry, fresh] = plans.try_emplace({own.queries, own.keys});
+    if (fresh) Group(packed.parts[0], own, batch, head, entry->second).compile();
+    append_document(entry->second, first_query, first_key, plan);
+    first_query += own.queries;
+    first_key += own.keys;
+  }
+}
+
+void compile_group(const Pattern& pattern, const PlanSizes& sizes, int64_t batch, int64_t head,
+                   AttentionPlan& plan) {
+  if (const auto* packed = std::get_if<Within>(&pattern.node()))
+    compile_documents(*packed, sizes, batch, head, plan);
+  else
+    Group(pattern, sizes, batch, head, plan).compile();
+}
+
 // Two batch entries whose lengths agree have the same plan.
 bool same_batches(const Pattern& pattern, int64_t a, int64_t b) {
   return !any_member(pattern, [&](auto record, const auto& member) { return !record.same(member, a, b); });
@@ -455,7 +509,7 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
       else if (head >= period)
         repeat_group(batch * plan.head_groups + head % period);
       else
-        Group(for_head(pattern, head), sizes, batch, head, plan).compile();
+        compile_group(for_head(pattern, head), sizes, batch, head, plan);
       end_group();
     }
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <queue>
 
+#include "autograd/tape.h"
 #include "base/parallel.h"
 #include "kernels/elementwise.h"
 
@@ -231,6 +232,15 @@ std::vector<Var> record_many(std::vector<Tensor> values, std::span<const Var> pa
         record(std::move(values[i]), {Var(joint)}, [grads, i](const Tensor& grad) { (*grads)[i] = grad; }));
   }
   return results;
+}
+
+bool tape_is_on() {
+  return t_recording;
+}
+
+void take_value(const Var& leaf, Tensor value) {
+  FOVEA_ASSERT(value.shape() == leaf.shape() && value.is_contiguous());
+  const_cast<Tensor&>(leaf.value()) = std::move(value);  // the node's own, which is not const
 }
 
 NoGrad::NoGrad() : before_(t_recording) {

@@ -18,7 +18,7 @@ Row bench_translate(TranslateOptions o) {
   const auto network = work.make_network();
   trim_memory();
   const MemoryWatch memory;
-  const auto inference = make_inference(*network, compute_named(o.compute));
+  const Inference inference(*network, compute_named(o.compute));
   const auto length = static_cast<int32_t>(o.length);
   const std::vector<int32_t> limits(sources.size(), length - 1);
   const BeamOptions beam{.beam = static_cast<int>(o.beam),
@@ -26,7 +26,7 @@ Row bench_translate(TranslateOptions o) {
                          .scores = false,
                          .begin = data::kBegin,
                          .end = data::kEnd};
-  const auto step = [&] { decode_all(*inference, sources, limits, beam, {.sentences = o.batch}); };
+  const auto step = [&] { decode_all(inference, sources, limits, beam, {.sentences = o.batch}); };
   Measured result = measure_beside_peak(step, o.seconds);
   result.peak_bytes = memory.peak_bytes();
 

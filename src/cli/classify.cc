@@ -32,7 +32,7 @@ constexpr const char* kFooter =
     "  fovea classify model a.png b.jpg";
 
 struct Flags {
-  std::string folder;
+  std::string folder, compute;
   std::vector<std::string> pictures;
   tasks::TestFiles test;
   bool scores = false, json = false;
@@ -123,7 +123,8 @@ void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
 void run(const Flags& flags) {
   require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty()),
           "--label-column and --text-column describe the file of --test; there is none");
-  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::classify});
+  const auto model =
+      tasks::open(flags.folder, {.purpose = tasks::Ability::classify, .compute = flags.compute});
   if (!flags.test.paths.empty()) return run_test(flags, *model);
   if (model->contents().kind == tasks::FolderKind::image_classifier) return run_pictures(flags, *model);
   run_texts(flags, *model);
@@ -163,6 +164,11 @@ void add_classify(CLI::App& app) {
       ->description(
           "what to do with a line or picture that cannot be used: stop, empty (answer without a label) or skip (no "
           "answer) (default: stop at a line; skip a picture, name it, and end with exit status 2)");
+  verb->add_option(
+          "--compute", flags->compute,
+          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
+          "float32)")
+      ->type_name("FORM");
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags, verb] {

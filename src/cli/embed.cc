@@ -27,7 +27,7 @@ constexpr const char* kFooter =
     "  fovea embed all-MiniLM-L6-v2 --format npy < sentences.txt > vectors.npy";
 
 struct Flags {
-  std::string folder, format = "text";
+  std::string folder, format = "text", compute;
   tasks::EmbedOptions options;
   LineFlags lines{.lines_at_once = 512, .max_line_bytes = tasks::LineSource::kLongestLine};
 };
@@ -44,7 +44,8 @@ void print_text(std::span<const float> row) {
 }
 
 void run(const Flags& flags) {
-  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::embed, .embed = flags.options});
+  const auto model = tasks::open(
+      flags.folder, {.purpose = tasks::Ability::embed, .compute = flags.compute, .embed = flags.options});
   std::vector<std::vector<float>> held;  // npy: its header says how many rows follow
   answer_lines(*model, {}, flags.lines, [&](const tasks::Input& line, const tasks::Answer& answer, int64_t) {
     if (flags.format == "npy")
@@ -70,6 +71,11 @@ void add_embed(CLI::App& app) {
       ->type_name("WORD");
   add_fields(*verb, flags->options);
   add_on_error(*verb, flags->lines.on_error);
+  verb->add_option(
+          "--compute", flags->compute,
+          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
+          "float32)")
+      ->type_name("FORM");
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags] { run(*flags); });

@@ -18,13 +18,13 @@ constexpr const char* kFooter =
     "  fovea fill bert-base-uncased \"Paris is the [MASK] of France.\"";
 
 struct Flags {
-  std::string folder, text;
+  std::string folder, text, compute;
   tasks::AnswerOptions options;
   bool json = false;
 };
 
 void run(const Flags& flags) {
-  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::fill});
+  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::fill, .compute = flags.compute});
   const tasks::Input input{flags.text};
   const tasks::Answer answer = model->answer({&input, 1}, flags.options)[0];
   require(answer.error.empty(), answer.error);
@@ -53,6 +53,11 @@ void add_fill(CLI::App& app) {
   verb->add_option("--top", flags->options.top, "candidates printed for each masked place (default 5)")
       ->type_name("N");
   add_json(*verb, flags->json);
+  verb->add_option(
+          "--compute", flags->compute,
+          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
+          "float32)")
+      ->type_name("FORM");
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags] { run(*flags); });

@@ -1,19 +1,36 @@
 #include "infer/inference.h"
 
-#include "base/error.h"
-#include "infer/recurrent_decoders.h"
-#include "infer/transformer_decoder.h"
-
 namespace fovea {
+namespace {
 
-std::unique_ptr<Inference> make_inference(const models::TranslationModel& model, Compute compute) {
-  if (const auto* transformer = dynamic_cast<const models::Transformer*>(&model))
-    return std::make_unique<TransformerInference>(*transformer, compute);
-  if (const auto* bahdanau = dynamic_cast<const models::Bahdanau*>(&model))
-    return bahdanau_inference(*bahdanau, compute);
-  if (const auto* luong = dynamic_cast<const models::Luong*>(&model)) return luong_inference(*luong, compute);
-  FOVEA_ASSERT(false && "a model without inference");
-  return nullptr;
+Tensor value_of(const Var& v) {
+  return v.defined() ? v.value() : Tensor();
+}
+
+class Decoder : public StepDecoder {
+ public:
+  Decoder(std::unique_ptr<models::Decoding> decoding, const OutputLayer& output)
+      : decoding_(std::move(decoding)), output_(output) {}
+  Logits step(std::span<const int32_t> tokens) override { return output_.logits(decoding_->step(tokens)); }
+  std::vector<int32_t> best(std::span<const int32_t> tokens, std::span<const int32_t> skipped) override {
+    return output_.best(decoding_->step(tokens), skipped);
+  }
+  void reorder(std::span<const int32_t> parents) override { decoding_->reorder(parents); }
+
+ private:
+  std::unique_ptr<models::Decoding> decoding_;
+  const OutputLayer& output_;
+};
+
+}  // namespace
+
+Inference::Inference(const models::TranslationModel& model, Compute compute)
+    : model_(model),
+      prepared_(model, compute),
+      output_(model.output_layer().weight.value(), value_of(model.output_layer().bias), compute) {}
+
+std::unique_ptr<StepDecoder> Inference::start(const models::Sentences& sources) const {
+  return std::make_unique<Decoder>(model_.decode(sources), output_);
 }
 
 }  // namespace fovea

@@ -65,9 +65,9 @@ struct OutputLayer::Screen {
     }
     for (int64_t j = 0; bias.defined() && j < count; ++j)
       slack = std::max(slack, static_cast<float>(rounding(in) * std::fabs(bias.data()[j])));
-    layer = PackedLinear(weight, bias, Compute::int8);
+    layer = nn::PreparedLinear(weight, bias, Compute::int8);
   }
-  PackedLinear layer;
+  nn::PreparedLinear layer;
   Tensor errors, norms;  // [vocabulary]
   float slack = 0;       // what rounding adds where there is a bias
 };
@@ -80,6 +80,15 @@ const OutputLayer::Screen& OutputLayer::screen() const {
   const std::lock_guard lock(mutex_);
   if (screen_ == nullptr) screen_ = std::make_unique<Screen>(weight_, bias_);
   return *screen_;
+}
+
+Logits OutputLayer::logits(const Tensor& x) const {
+  Logits result(x.size(0), layer_.out());
+  layer_.run(x, result.values.data(), kernels::kTopBlock,
+             [&](int64_t begin, int64_t end, int64_t column, int64_t column_end) {
+               result.summarise(begin, end, column, column_end);
+             });
+  return result;
 }
 
 std::vector<int32_t> OutputLayer::best(const Tensor& x, std::span<const int32_t> skipped) const {

@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "infer/packed_linear.h"
+#include "infer/logits.h"
+#include "nn/prepared_linear.h"
 
 namespace fovea {
 
@@ -17,7 +18,7 @@ class OutputLayer {
   ~OutputLayer();
 
   // x: [rows, in].
-  Logits logits(const Tensor& x) const { return layer_.logits(x); }
+  Logits logits(const Tensor& x) const;
 
   // The token with the largest logit of every row, the first of equal ones; the token skipped[row], where it
   // is not -1, is left out. Throws Error when logits are not finite.
@@ -34,7 +35,7 @@ class OutputLayer {
 
   Tensor weight_, bias_;
   Compute compute_;
-  PackedLinear layer_;
+  nn::PreparedLinear layer_;
   mutable std::mutex mutex_;  // of screen_
   mutable std::unique_ptr<Screen> screen_;
 };

@@ -105,7 +105,8 @@ MappedFile::MappedFile(const fs::path& path) {
   const auto [descriptor, bytes] = open_regular(path);
   size_ = static_cast<size_t>(bytes);
   if (size_ > 0) {
-    void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    // Weights that are read in place may be trained: what is written stays in memory, never in the file.
+    void* mapped = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
     const int reason = errno;
     ::close(descriptor);
     errno = reason;

@@ -339,6 +339,22 @@ Tensor SafetensorsView::tensor(const std::string& name) const {
   return values;
 }
 
+int64_t SafetensorsView::element_count() const {
+  int64_t count = 0;
+  for (const TensorEntry& entry : entries_) count += entry.shape.count();
+  return count;
+}
+
+Tensor SafetensorsFile::mapped(const std::string& name) const {
+  const TensorEntry& found = view_.entry(name);
+  const std::byte* const bytes = view_.bytes(found).data();
+  if (found.dtype != Dtype::f32 || found.shape.count() == 0 ||
+      reinterpret_cast<uintptr_t>(bytes) % alignof(float) != 0)
+    return view_.tensor(name);
+  float* const data = reinterpret_cast<float*>(const_cast<std::byte*>(bytes));
+  return Tensor::wrap({file_, data}, data, found.shape);
+}
+
 TensorToWrite TensorToWrite::floats(std::string name, const Tensor& tensor) {
   FOVEA_ASSERT(tensor.is_contiguous());
   return floats(std::move(name), tensor.shape(), tensor.span());

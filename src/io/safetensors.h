@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,8 @@ class SafetensorsView {
   std::span<const TensorEntry> entries() const { return entries_; }
   const Metadata& metadata() const { return metadata_; }
   bool contains(const std::string& name) const { return places_.contains(name); }
+  // Of all tensors together: no network read from here is larger.
+  int64_t element_count() const;
   // Throws Error with the nearest match when there is no such tensor.
   const TensorEntry& entry(const std::string& name) const;
   // The tensor's bytes, as stored; not aligned.
@@ -80,12 +83,17 @@ class SafetensorsView {
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path)
-      : file_(path), view_(file_.bytes(), path.string()) {}
+      : file_(std::make_shared<const MappedFile>(path)), view_(file_->bytes(), path.string()) {}
   const SafetensorsView& operator*() const { return view_; }
   const SafetensorsView* operator->() const { return &view_; }
 
+  // A tensor as float32. One of float32 is the file's own memory, not a copy: it may outlive this object, and
+  // writing to it changes no file. The file must not be changed in place while it is in use; files that Fovea
+  // writes are replaced whole.
+  Tensor mapped(const std::string& name) const;
+
  private:
-  MappedFile file_;
+  std::shared_ptr<const MappedFile> file_;
   SafetensorsView view_;
 };
 

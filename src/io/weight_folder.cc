@@ -68,7 +68,7 @@ void WeightFolder::open(const fs::path& path) {
 }
 
 Tensor WeightFolder::tensor(const std::string& name) const {
-  Tensor tensor = (*file_of(name))->tensor(name);
+  Tensor tensor = file_of(name)->mapped(name);
   require_finite(tensor, name, where_);
   return tensor;
 }

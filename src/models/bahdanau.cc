@@ -4,17 +4,20 @@
 
 #include "attention/attention.h"
 #include "autograd/ops.h"
+#include "kernels/elementwise.h"
 #include "nn/init.h"
 
 namespace fovea::models {
 namespace {
 
-const RnnConfig& checked(const RnnConfig& c, const char* model) {
+using PartList = std::vector<nn::Projection::Part>;
+
+template <class Config>
+const Config& checked(const Config& c, const char* model) {
+  check_ranges(c, model);
   check_tables({model, c.source_vocabulary, c.target_vocabulary, c.tie});
-  require(c.width > 0 && c.embedding > 0, model, ": width and embedding must be above 0");
   require(c.output == "maxout" || c.output == "linear", model, ": output '", c.output,
           "', wanted maxout or linear");
-  require(c.dropout >= 0 && c.dropout < 1, model, ": dropout ", c.dropout, ", wanted 0 or more and below 1");
   return c;
 }
 
@@ -28,7 +31,21 @@ Bahdanau::Bahdanau(const RnnConfig& config, Rng& rng) : Bahdanau(checked(config,
 Bahdanau::Bahdanau(const RnnConfig& config, const Choice& choice, Rng& rng)
     : encoder({.input = config.embedding, .hidden = config.width, .bidirectional = true}, rng),
       bridge(config.width, config.width, rng),
-      config_(config) {
+      config_(config),
+      from_token_([this] {
+        return PartList{{decoder.embedding, decoder.bias}, {readout.embedding, readout.bias}};
+      }),
+      from_context_([this] {
+        return PartList{{decoder.context}, {readout.context}};
+      }),
+      from_state_([this] {
+        PartList parts{{decoder.state, decoder_state_bias}};
+        if (this->attention)
+          parts.push_back({this->attention->query_weight(), this->attention->query_bias()});
+        return parts;
+      }),
+      read_state_([this] { return PartList{{readout.state}}; }),
+      key_([this] { return PartList{{this->attention->key_weight()}}; }) {
   const int64_t width = config.width, embedding = config.embedding;
   const auto table = [&](int64_t rows) {
     return nn::normal({rows, embedding}, 0, 1 / std::sqrt(static_cast<float>(embedding)), rng);
@@ -37,7 +54,7 @@ Bahdanau::Bahdanau(const RnnConfig& config, const Choice& choice, Rng& rng)
   source_embedding = config.tie == "all" ? target_embedding
                                          : add_parameter("source_embedding", table(config.source_vocabulary));
   output = config.tie == "none" ? add_parameter("output", table(config.target_vocabulary)) : target_embedding;
-  output_bias = add_parameter("output_bias", Tensor::zeros({config.target_vocabulary}));
+  output_bias = add_parameter("output_bias", nn::constant({config.target_vocabulary}, 0));
   add_child("encoder", encoder);
   add_child("bridge", bridge);
   if (!choice.score.empty()) {
@@ -53,46 +70,58 @@ Bahdanau::Bahdanau(const RnnConfig& config, const Choice& choice, Rng& rng)
     };
     const Var from_embedding = matrix(".embedding", embedding), context = matrix(".context", 2 * width),
               state = matrix(".state", width);
-    return Parts{from_embedding, context, state, add_parameter(name + ".bias", Tensor::zeros({rows}))};
+    return Parts{from_embedding, context, state, add_parameter(name + ".bias", nn::constant({rows}, 0))};
   };
   decoder = parts("decoder", 3 * width, 1 / std::sqrt(static_cast<float>(width)));
-  decoder_state_bias = add_parameter("decoder.state_bias", Tensor::zeros({3 * width}));
+  decoder_state_bias = add_parameter("decoder.state_bias", nn::constant({3 * width}, 0));
   readout = parts("readout", readout_width(), 1 / std::sqrt(static_cast<float>(3 * width + embedding)));
-}
-
-Bahdanau::Memory Bahdanau::remember(const Var& annotations, const Var& last_states,
-                                    std::span<const int64_t> lengths) const {
-  const auto sentences = static_cast<int64_t>(lengths.size());
-  const auto last = [&](int64_t direction) {
-    return reshape(slice(last_states, 0, direction, 1), {sentences, config_.width});
-  };
-  Memory memory;
-  memory.state = tanh(bridge(last(1)));
-  Var seen = annotations;
-  if (attention) {
-    memory.lengths.assign(lengths.begin(), lengths.end());
-    memory.keys = attention->keys(annotations, lengths);
-  } else {
-    memory.lengths.assign(lengths.size(), 1);
-    memory.keys = Var(Tensor::zeros({sentences, config_.width}));
-    seen = concat(std::vector<Var>{last(0), last(1)}, 1);
-  }
-  memory.values = linear(seen, concat(std::vector<Var>{decoder.context, readout.context}, 0));
-  return memory;
+  for (nn::Projection* projection : {&from_token_, &from_context_, &from_state_, &read_state_})
+    add_projection(*projection);
+  if (attention && attention->key_weight().defined()) add_projection(key_);
 }
 
 Bahdanau::Memory Bahdanau::encode(const Sentences& source, nn::Context& context) const {
   const Var x = dropped(embedding(source_embedding, source.ids), config_.dropout, context);
   const nn::RecurrentResult read = encoder(x, source.lengths, context);
-  return remember(attention ? dropped(read.out, config_.dropout, context) : read.out, read.last.h,
-                  source.lengths);
+  const auto last = [&](int64_t direction) {
+    return reshape(slice(read.last.h, 0, direction, 1), {source.count(), config_.width});
+  };
+  Memory memory;
+  memory.state = tanh(bridge(last(1)));
+  Var seen;
+  if (attention) {
+    seen = dropped(read.out, config_.dropout, context);
+    memory.lengths = source.lengths;
+    memory.keys = key_.in_use() != nullptr ? attention->finished_keys(key_(seen), source.lengths)
+                                           : attention->keys(seen, source.lengths);
+  } else {
+    seen = concat(std::vector<Var>{last(0), last(1)}, 1);
+    memory.lengths.assign(source.lengths.size(), 1);
+    memory.keys = Var(Tensor::zeros({source.count(), config_.width}));
+  }
+  memory.values = from_context_(seen);
+  return memory;
+}
+
+Bahdanau::TokenParts Bahdanau::token_parts(const Var& embedded) const {
+  if (from_token_.in_use() == nullptr)
+    return {linear(embedded, decoder.embedding, decoder.bias),
+            linear(embedded, readout.embedding, readout.bias)};
+  const Tensor both = from_token_(embedded).value();
+  const int64_t gates = 3 * config_.width;
+  return {Var(nn::columns(both, 0, gates)), Var(nn::columns(both, gates, readout_width()))};
+}
+
+Var Bahdanau::maxed(const Var& read) const {
+  return config_.output == "maxout" ? max(reshape(read, {read.size(0), 2, config_.embedding}), 1) : read;
 }
 
 Var Bahdanau::states(const data::Batch& batch, nn::Context& context) const {
   const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
   const Memory memory = encode(source, context);
-  const Var embedded = dropped(embedding(target_embedding, target.ids), config_.dropout, context);
-  AttentiveGru steps{.products = linear(embedded, decoder.embedding, decoder.bias),
+  const TokenParts tokens =
+      token_parts(dropped(embedding(target_embedding, target.ids), config_.dropout, context));
+  AttentiveGru steps{.products = tokens.gates,
                      .state = memory.state,
                      .keys = memory.keys,
                      .values = memory.values,
@@ -107,11 +136,43 @@ Var Bahdanau::states(const data::Batch& batch, nn::Context& context) const {
   }
   const AttentiveStates y = attentive_gru(steps, runs, attention && attention_observer() != nullptr);
   if (attention) attention->show("decoder.cross", runs, y.weights);
-  const Var read =
-      linear(y.states, readout.state, readout.bias) + linear(embedded, readout.embedding) + y.context;
-  const Var out =
-      config_.output == "maxout" ? max(reshape(read, {target.total(), 2, config_.embedding}), 1) : read;
-  return dropped(out, config_.dropout, context);
+  return dropped(maxed(read_state_(y.states) + tokens.readout + y.context), config_.dropout, context);
+}
+
+void Bahdanau::State::reorder(std::span<const int32_t> parents) {
+  hidden = nn::pick_rows(hidden, parents);
+  source.reorder(parents);
+}
+
+Bahdanau::State Bahdanau::start(const Memory& memory) const {
+  return {memory.state.value(), nn::SentenceKeys(memory.keys.value(), memory.values.value(), memory.lengths)};
+}
+
+Tensor Bahdanau::attend(const State& state, const Tensor& from_state) const {
+  std::vector<nn::SentenceKeys::Run> runs;
+  for (int64_t r = 0; r < state.source.rows(); ++r)
+    runs.push_back({attention ? nn::run_at(attention->options(), state.step, state.source.keys_of(r))
+                              : nn::KeyRun{0, 1}});
+  const int64_t gates = 3 * config_.width, rest = from_state.size(1) - gates;
+  const Tensor query = rest > 0 ? nn::columns(from_state, gates, rest) : state.hidden;
+  const RunScore score = attention ? attention->score() : RunScore{};
+  return state.source.attend(nn::step_score(score, config_.width), query, runs);
+}
+
+Tensor Bahdanau::step(State& state, std::span<const int32_t> tokens) const {
+  FOVEA_ASSERT(static_cast<int64_t>(tokens.size()) == state.source.rows());
+  const int64_t gates = 3 * config_.width;
+  const Tensor from_state = from_state_(Var(state.hidden)).value();
+  const Tensor before = from_token_(embedding(target_embedding, tokens)).value();
+  const Tensor context = attend(state, from_state);
+  kernels::axpy(1, context.data(), before.data(), before.count());
+  Tensor no_cell;
+  nn::recurrent_step(RecurrentCell::gru, before, from_state, state.hidden, no_cell);
+  ++state.step;
+  const Tensor read = read_state_(Var(state.hidden)).value();
+  const Tensor rest = nn::columns(before, gates, readout_width());
+  kernels::axpy(1, rest.data(), read.data(), read.count());
+  return maxed(Var(read)).value();
 }
 
 }  // namespace fovea::models

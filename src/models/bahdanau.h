@@ -10,11 +10,12 @@
 #include <string>
 #include <tuple>
 
-#include "base/fields.h"
+#include "models/size_ranges.h"
 #include "models/translation.h"
 #include "nn/decoder_attention.h"
 #include "nn/layers.h"
 #include "nn/recurrent.h"
+#include "nn/sentence_keys.h"
 
 namespace fovea::models {
 
@@ -29,12 +30,13 @@ struct RnnConfig {
   static constexpr auto fields() {
     using T = RnnConfig;
     return std::tuple{
-        Field{"source_vocabulary", &T::source_vocabulary, "tokens of the source"},
-        Field{"target_vocabulary", &T::target_vocabulary, "tokens of the target"},
-        Field{"embedding", &T::embedding, "features of a token"},
-        Field{"width", &T::width, "of the decoder's state and of each direction of the encoder"},
+        Sized{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
+        Sized{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
+        Sized{"embedding", &T::embedding, "features of a token", kWidths},
+        Sized{"width", &T::width, "of the decoder's state and of each direction of the encoder", kWidths},
         Field{"output", &T::output, "what the output layer reads: maxout or linear"},
-        Field{"dropout", &T::dropout, "of embeddings, of the encoder's states and before the output layer"},
+        Sized{"dropout", &T::dropout, "of embeddings, of the encoder's states and before the output layer",
+              probability()},
         Field{"tie", &T::tie, "which embeddings are one: all, output or none"}};
   }
 };
@@ -49,8 +51,8 @@ struct BahdanauConfig : RnnConfig {
         RnnConfig::fields(),
         std::tuple{
             Field{"score", &T::score, "additive, dot, scaled_dot, cosine(0.1), bilinear, concat or location"},
-            Field{"attention_width", &T::attention_width,
-                  "inside an additive or concat score; 0: the width"}});
+            Sized{"attention_width", &T::attention_width, "inside an additive or concat score; 0: the width",
+                  between(0, 1 << 16)}});
   }
 };
 
@@ -68,16 +70,25 @@ class Bahdanau : public TranslationModel {
 
   Var states(const data::Batch& batch, nn::Context& context) const override;
   OutputLayer output_layer() const override { return {output, output_bias}; }
+  std::unique_ptr<Decoding> decode(const Sentences& sources) const override {
+    return decoding(*this, sources);
+  }
 
-  // What is kept of sources: one key a token, or one a sentence.
+  // What is kept of sources: one key a token, or, without attention, one a sentence.
   struct Memory {
     Var keys, values;  // [keys, d], [keys, 3 H + readout]: the context's part of gates and readout
     Var state;         // [sentences, H]: the decoder's first
     std::vector<int64_t> lengths;  // keys of each sentence
   };
+  struct State {
+    Tensor hidden;  // [rows, H]
+    nn::SentenceKeys source;
+    int64_t step = 0;
+    void reorder(std::span<const int32_t> parents);
+  };
   Memory encode(const Sentences& source, nn::Context& context) const;
-  // The end of that. annotations: [tokens, 2 H], last_states: [2, sentences, H] of the encoder.
-  Memory remember(const Var& annotations, const Var& last_states, std::span<const int64_t> lengths) const;
+  State start(const Memory& memory) const;
+  Tensor step(State& state, std::span<const int32_t> tokens) const;
 
   const RnnConfig& config() const { return config_; }
   int64_t readout_width() const { return (config_.output == "maxout" ? 2 : 1) * config_.embedding; }
@@ -98,7 +109,20 @@ class Bahdanau : public TranslationModel {
   };
   Bahdanau(const RnnConfig& config, const Choice& attention, Rng& rng);
 
+  // What of gates and readout depends on the token alone, [tokens, 3 H] and [tokens, readout].
+  struct TokenParts {
+    Var gates, readout;
+  };
+  TokenParts token_parts(const Var& embedded) const;
+  // What a step sees of the source: [rows, 3 H + readout]. from_state: what from_state_ makes of the state.
+  Tensor attend(const State& state, const Tensor& from_state) const;
+  // read: [rows, readout] -> what the output layer reads, [rows, E].
+  Var maxed(const Var& read) const;
+
   RnnConfig config_;
+  nn::Projection from_token_, from_context_;  // gates, then readout
+  nn::Projection from_state_;                 // gates, then the query where it has a matrix
+  nn::Projection read_state_, key_;
 };
 
 }  // namespace fovea::models

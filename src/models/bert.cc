@@ -183,22 +183,26 @@ Bert::MaskedLm::MaskedLm(const BertConfig& config, Rng& rng)
     : dense(config.hidden_size, config.hidden_size, rng), norm(config.hidden_size, config.layer_norm_eps) {
   add_child("dense", dense);
   add_child("norm", norm);
-  bias = add_parameter("bias", Tensor::zeros({config.vocab_size}));
+  bias = add_parameter("bias", nn::constant({config.vocab_size}, 0));
   if (!config.tie_word_embeddings)
-    output = add_parameter("output", Tensor::zeros({config.vocab_size, config.hidden_size}));
+    output = add_parameter("output", nn::constant({config.vocab_size, config.hidden_size}, 0));
 }
 
-Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng, bool drawn)
+Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     : embedding_norm(checked(config, config.model_type).hidden_size, config.layer_norm_eps),
       encoder(layer_options(config), config.num_hidden_layers, false, rng),
       config_(config),
-      heads_(heads) {
+      heads_(heads),
+      token_output_([this] {
+        return std::vector<nn::Projection::Part>{
+            {masked_lm->output.defined() ? masked_lm->output : word_embedding, masked_lm->bias}};
+      }) {
   const int64_t width = config.hidden_size;
-  word_embedding = add_parameter("embeddings.word", Tensor::zeros({config.vocab_size, width}));
+  word_embedding = add_parameter("embeddings.word", nn::constant({config.vocab_size, width}, 0));
   position_embedding =
-      add_parameter("embeddings.position", Tensor::zeros({config.max_position_embeddings, width}));
+      add_parameter("embeddings.position", nn::constant({config.max_position_embeddings, width}, 0));
   if (config.type_vocab_size > 0)
-    type_embedding = add_parameter("embeddings.type", Tensor::zeros({config.type_vocab_size, width}));
+    type_embedding = add_parameter("embeddings.type", nn::constant({config.type_vocab_size, width}, 0));
   add_child("embeddings.norm", embedding_norm);
   add_child("encoder", encoder);
   heads_.pooler |= heads.labels > 0;
@@ -209,6 +213,7 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng, bool draw
   if (heads.masked_lm) {
     masked_lm = std::make_unique<MaskedLm>(config, rng);
     add_child("masked_lm", *masked_lm);
+    add_projection(token_output_);
   }
   if (heads.labels > 0) {
     classifier = std::make_unique<nn::Linear>(width, heads.labels, rng);
@@ -218,7 +223,7 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng, bool draw
     config_.labels.clear();
     for (int64_t i = 0; i < heads.labels; ++i) config_.labels.push_back("LABEL_" + std::to_string(i));
   }
-  if (drawn) draw(parameters(), rng);
+  if (nn::parameters_are_drawn()) draw(parameters(), rng);
 }
 
 void Bert::draw(std::span<const nn::NamedParameter> parameters, Rng& rng) const {
@@ -247,6 +252,12 @@ Var Bert::hidden(const Sentences& texts, std::span<const int32_t> types, nn::Con
           " tokens, but places were learned up to ", config_.longest());
   require(types.empty() || types.size() == texts.ids.size(), config_.model_type, ": ", types.size(),
           " kinds for ", texts.ids.size(), " tokens");
+  for (const int32_t id : texts.ids)
+    require(id >= 0 && id < config_.vocab_size, config_.model_type, ": token ", id, " of a vocabulary of ",
+            config_.vocab_size);
+  for (const int32_t type : types)
+    require(type >= 0 && (type < config_.type_vocab_size || !type_embedding.defined()), config_.model_type,
+            ": kind ", type, " of ", config_.type_vocab_size);
   const std::vector<int32_t> positions = packed_positions(texts.lengths, config_.first_position());
   Var added = embedding(position_embedding, positions);
   if (type_embedding.defined()) {
@@ -295,8 +306,7 @@ Var Bert::token_logits(const Var& rows) const {
   // RoBERTa's head is gelu whatever the layers are.
   const Activation activation =
       config_.model_type == "roberta" ? Activation::gelu : bert_activation(config_.hidden_act);
-  const Var x = masked_lm->norm(masked_lm->dense(rows, activation));
-  return linear(x, masked_lm->output.defined() ? masked_lm->output : word_embedding, masked_lm->bias);
+  return token_output_(masked_lm->norm(masked_lm->dense(rows, activation)));
 }
 
 }  // namespace fovea::models

@@ -15,6 +15,7 @@
 #include "base/fields.h"
 #include "io/json.h"
 #include "models/translation.h"
+#include "nn/projection.h"
 #include "nn/transformer.h"
 
 namespace fovea::models {
@@ -84,12 +85,12 @@ struct BertHeads {
 // Attention calls are named "encoder.0.self", "encoder.1.self", ...
 class Bert : public nn::Module {
  public:
-  // With fresh weights, drawn as the papers do; draw = false spares that where others follow. Throws Error on
-  // a config that makes no sense.
-  Bert(const BertConfig& config, const BertHeads& heads, Rng& rng, bool draw = true);
+  // With fresh weights, drawn as the papers do. Throws Error on a config that makes no sense.
+  Bert(const BertConfig& config, const BertHeads& heads, Rng& rng);
 
   // texts: tokens with their marks, packed. types: of each token the text of a pair it belongs to; empty: all
-  // 0. -> [tokens, E]. Throws Error on a text longer than there are places.
+  // 0. -> [tokens, E]. Throws Error on a text longer than there are places. While the model is prepared
+  // (nn::Prepared), a text's result does not depend on the texts beside it, nor on the number of threads.
   Var hidden(const Sentences& texts, std::span<const int32_t> types, nn::Context& context) const;
   // hidden: [tokens, E] -> [texts, E]: the first token's, through the pooler.
   Var pooled(const Var& hidden, std::span<const int64_t> lengths) const;
@@ -126,6 +127,7 @@ class Bert : public nn::Module {
 
   BertConfig config_;
   BertHeads heads_;
+  nn::Projection token_output_;  // of masked_lm
 };
 
 }  // namespace fovea::models

@@ -1,9 +1,11 @@
 #include "models/bert_folder.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <unordered_map>
 
+#include "autograd/tape.h"
 #include "io/file.h"
 #include "models/bert_names.h"
 #include "nn/weights.h"
@@ -95,7 +97,7 @@ void refuse_leftovers(const WeightFolder& weights, const BertConfig& config, con
 // The tensor of one parameter, its parts joined. Throws Error naming a part of another shape.
 Tensor read(const WeightFolder& weights, const Names& names, const BertName& name, const Shape& shape) {
   const auto parts = static_cast<int64_t>(name.theirs.size());
-  const Tensor whole(shape);
+  Tensor whole = parts > 1 ? Tensor(shape) : Tensor();
   Shape wanted = shape;
   wanted.set(0, shape[0] / parts);
   for (int64_t i = 0; i < parts; ++i) {
@@ -105,6 +107,7 @@ Tensor read(const WeightFolder& weights, const Names& names, const BertName& nam
             in_quotes(name.of_head ? theirs : names.prefix() + theirs));
     const Shape& got = weights.entry(found).shape;
     require(got == wanted, weights.where(), ": ", in_quotes(found), " has shape ", got, ", wanted ", wanted);
+    if (parts == 1) return weights.tensor(found);
     whole.narrow(0, i * wanted[0], wanted[0]).copy_from(weights.tensor(found));
   }
   return whole;
@@ -155,13 +158,18 @@ LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertH
   const auto named = static_cast<int64_t>(config.labels.size());
   require(heads || there.labels == 0 || there.labels == named, weights.where(), ": a classifier of ",
           there.labels, " labels, but config.json has ", named);
-  LoadedBert loaded{std::make_unique<Bert>(config, heads.value_or(there), rng, false), {}};
+  LoadedBert loaded;
+  {
+    // check_size() has seen to the encoder; heads that the file lacks are made anew.
+    const nn::ParametersFromFile from_file(std::numeric_limits<int64_t>::max(), weights.where());
+    loaded.network = std::make_unique<Bert>(config, heads.value_or(there), rng);
+  }
   std::unordered_map<std::string, Var> fresh;
   for (const auto& [name, parameter] : loaded.network->parameters()) fresh.emplace(name, parameter);
   for (const BertName& name : bert_names(config, heads_to_read(loaded.network->heads(), there))) {
     const auto place = fresh.find(name.ours);
     FOVEA_ASSERT(place != fresh.end());
-    place->second.set_value(read(weights, names, name, place->second.shape()));
+    take_value(place->second, read(weights, names, name, place->second.shape()));
     fresh.erase(place);
   }
   std::vector<nn::NamedParameter> drawn;

@@ -21,8 +21,6 @@ void check_classes(const ClassSettings& s) {
   require(s.vocabulary > data::kSpecials, s.model, ": a vocabulary of ", s.vocabulary,
           " tokens, wanted more than the ", data::kSpecials, " special ones");
   require(s.classes >= 2, s.model, ": ", s.classes, " classes, wanted at least 2");
-  require(s.dropout >= 0 && s.dropout < 1, s.model, ": dropout ", s.dropout,
-          ", wanted 0 or more and below 1");
 }
 
 }  // namespace fovea::models

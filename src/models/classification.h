@@ -26,9 +26,8 @@ class ClassificationModel : public nn::Module {
 struct ClassSettings {
   const char* model;
   int64_t vocabulary, classes;
-  float dropout;
 };
-// Throws Error on a vocabulary or a number of classes that is too small, or a dropout out of range.
+// Throws Error on a vocabulary or a number of classes that is too small.
 void check_classes(const ClassSettings& settings);
 
 }  // namespace fovea::models

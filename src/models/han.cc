@@ -7,8 +7,8 @@ namespace fovea::models {
 namespace {
 
 const HanConfig& checked(const HanConfig& c) {
-  check_classes({"han", c.vocabulary, c.classes, c.dropout});
-  require(c.embedding > 0 && c.width > 0, "han: embedding and width must be above 0");
+  check_ranges(c, "han");
+  check_classes({"han", c.vocabulary, c.classes});
   return c;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <tuple>
 
-#include "base/fields.h"
 #include "models/classification.h"
+#include "models/size_ranges.h"
 #include "nn/attention_pooling.h"
 #include "nn/layers.h"
 #include "nn/recurrent.h"
@@ -24,15 +24,17 @@ struct HanConfig {
   static constexpr auto fields() {
     using T = HanConfig;
     return std::tuple{
-        Field{"vocabulary", &T::vocabulary, "tokens"},
-        Field{"classes", &T::classes, "labels"},
-        Field{"embedding", &T::embedding, "features of a token"},
-        Field{"width", &T::width, "of the states of each direction, of words and of sentences"},
-        Field{"attention_width", &T::attention_width, "inside the additive score; 0: as the states"},
+        Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
+        Sized{"classes", &T::classes, "labels", between(0, 1e6)},
+        Sized{"embedding", &T::embedding, "features of a token", kWidths},
+        Sized{"width", &T::width, "of the states of each direction, of words and of sentences", kWidths},
+        Sized{"attention_width", &T::attention_width, "inside the additive score; 0: as the states",
+              between(0, 1 << 16)},
         Field{
             "selection", &T::selection,
             "how a query chooses among words, and among sentences: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
-        Field{"dropout", &T::dropout, "of embeddings, of sentences and before the output layer"}};
+        Sized{"dropout", &T::dropout, "of embeddings, of sentences and before the output layer",
+              probability()}};
   }
 };
 

@@ -7,8 +7,8 @@ namespace fovea::models {
 namespace {
 
 const ImageClassifierConfig& checked(const ImageClassifierConfig& c) {
-  require(c.classes > 0 && c.channels > 0 && c.width > 0 && c.reduction > 0,
-          "image classifier: classes, channels, width and reduction must be above 0");
+  check_ranges(c, "image classifier");
+  require(c.classes > 0, "image classifier: classes must be above 0");
   require(c.depth >= 8 && (c.depth - 2) % 6 == 0, "image classifier: depth is ", c.depth,
           ", wanted 8, 14, 20, ... (6 n + 2)");
   require(c.gate == "none" || c.gate == "se" || c.gate == "cbam" || c.gate == "sk",
@@ -22,7 +22,7 @@ nn::Conv2d conv3(int64_t in, int64_t out, int64_t stride, Rng& rng) {
 }
 
 void begin_before_relu(const nn::Conv2d& conv, Rng& rng) {
-  conv.weight.set_value(nn::kaiming_normal(conv.weight.shape(), rng));
+  if (nn::parameters_are_drawn()) conv.weight.set_value(nn::kaiming_normal(conv.weight.shape(), rng));
 }
 
 }  // namespace

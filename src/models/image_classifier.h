@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/fields.h"
+#include "models/size_ranges.h"
 #include "nn/gates.h"
 
 namespace fovea::models {
@@ -24,13 +24,14 @@ struct ImageClassifierConfig {
   static constexpr auto fields() {
     using T = ImageClassifierConfig;
     return std::tuple{
-        Field{"classes", &T::classes, "kinds of pictures"},
-        Field{"channels", &T::channels, "of a picture: 1 for grey, 3 for colours"},
-        Field{"depth", &T::depth, "layers: 8, 14, 20, ... (6 n + 2)"},
-        Field{"width", &T::width, "features of the first stage"},
+        Sized{"classes", &T::classes, "kinds of pictures", between(0, 1e6)},
+        Sized{"channels", &T::channels, "of a picture: 1 for grey, 3 for colours", between(1, 1024)},
+        Sized{"depth", &T::depth, "layers: 8, 14, 20, ... (6 n + 2)", between(8, 1202)},
+        Sized{"width", &T::width, "features of the first stage", kWidths},
         Field{"gate", &T::gate,
               "attention in every block: none, se (channels), cbam (channels, places) or sk (branches)"},
-        Field{"reduction", &T::reduction, "how much narrower a gate's small network is than its features"}};
+        Sized{"reduction", &T::reduction, "how much narrower a gate's small network is than its features",
+              between(1, 1 << 16)}};
   }
 };
 

@@ -9,9 +9,8 @@ namespace fovea::models {
 namespace {
 
 const LstmClassifierConfig& checked(const LstmClassifierConfig& c) {
-  check_classes({"lstm", c.vocabulary, c.classes, c.dropout});
-  require(c.embedding > 0 && c.width > 0 && c.layers > 0,
-          "lstm: embedding, width and layers must be above 0");
+  check_ranges(c, "lstm");
+  check_classes({"lstm", c.vocabulary, c.classes});
   require(c.pooling == "attention" || c.pooling == "mean" || c.pooling == "last", "lstm: pooling '",
           c.pooling, "', wanted attention, mean or last");
   return c;

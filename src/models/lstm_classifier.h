@@ -5,8 +5,8 @@
 #include <string>
 #include <tuple>
 
-#include "base/fields.h"
 #include "models/classification.h"
+#include "models/size_ranges.h"
 #include "nn/attention_pooling.h"
 #include "nn/layers.h"
 #include "nn/recurrent.h"
@@ -28,19 +28,21 @@ struct LstmClassifierConfig {
   static constexpr auto fields() {
     using T = LstmClassifierConfig;
     return std::tuple{
-        Field{"vocabulary", &T::vocabulary, "tokens"},
-        Field{"classes", &T::classes, "labels"},
-        Field{"embedding", &T::embedding, "features of a token"},
-        Field{"width", &T::width, "of the states of each direction"},
-        Field{"layers", &T::layers, "stacked recurrent layers"},
+        Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
+        Sized{"classes", &T::classes, "labels", between(0, 1e6)},
+        Sized{"embedding", &T::embedding, "features of a token", kWidths},
+        Sized{"width", &T::width, "of the states of each direction", kWidths},
+        Sized{"layers", &T::layers, "stacked recurrent layers", kLayers},
         Field{"bidirectional", &T::bidirectional, "the text is read both ways"},
         Field{"pooling", &T::pooling, "how states become one: attention, mean or last"},
         Field{"score", &T::score,
               "how the learned query meets a state: additive, dot, scaled_dot, cosine(0.1)"},
         Field{"selection", &T::selection,
               "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
-        Field{"attention_width", &T::attention_width, "inside an additive score; 0: as the states"},
-        Field{"dropout", &T::dropout, "of embeddings, between layers and before the output layer"}};
+        Sized{"attention_width", &T::attention_width, "inside an additive score; 0: as the states",
+              between(0, 1 << 16)},
+        Sized{"dropout", &T::dropout, "of embeddings, between layers and before the output layer",
+              probability()}};
   }
 };
 

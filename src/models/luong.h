@@ -7,10 +7,11 @@
 #include <string>
 #include <tuple>
 
-#include "base/fields.h"
+#include "models/size_ranges.h"
 #include "models/translation.h"
 #include "nn/decoder_attention.h"
 #include "nn/recurrent.h"
+#include "nn/sentence_keys.h"
 
 namespace fovea::models {
 
@@ -28,18 +29,19 @@ struct LuongConfig {
   static constexpr auto fields() {
     using T = LuongConfig;
     return std::tuple{
-        Field{"source_vocabulary", &T::source_vocabulary, "tokens of the source"},
-        Field{"target_vocabulary", &T::target_vocabulary, "tokens of the target"},
-        Field{"embedding", &T::embedding, "features of a token"},
-        Field{"width", &T::width, "of the states, and of what the output layer reads"},
-        Field{"layers", &T::layers, "stacked LSTM layers on either side"},
+        Sized{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
+        Sized{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
+        Sized{"embedding", &T::embedding, "features of a token", kWidths},
+        Sized{"width", &T::width, "of the states, and of what the output layer reads", kWidths},
+        Sized{"layers", &T::layers, "stacked LSTM layers on either side", kLayers},
         Field{"score", &T::score,
               "bilinear (general), dot, concat, location, additive, scaled_dot, cosine(0.1)"},
         Field{"locality", &T::locality, "global, local_m or local_p"},
-        Field{"window", &T::window, "local: keys seen on either side of the place"},
+        Sized{"window", &T::window, "local: keys seen on either side of the place", between(1, 1 << 20)},
         Field{"input_feeding", &T::input_feeding, "a step reads what the step before it saw"},
         Field{"bidirectional", &T::bidirectional, "the encoder reads both ways, with half the width each"},
-        Field{"dropout", &T::dropout, "of embeddings, between layers and before the output layer"},
+        Sized{"dropout", &T::dropout, "of embeddings, between layers and before the output layer",
+              probability()},
         Field{"tie", &T::tie,
               "which embeddings are one: all, output or none; output wants width = embedding"}};
   }
@@ -55,6 +57,25 @@ class Luong : public TranslationModel {
 
   Var states(const data::Batch& batch, nn::Context& context) const override;
   OutputLayer output_layer() const override { return {output, output_bias}; }
+  std::unique_ptr<Decoding> decode(const Sentences& sources) const override {
+    return decoding(*this, sources);
+  }
+
+  struct Memory {
+    Var keys, values;              // [keys, d], [keys, H]: what Wc makes of a context
+    nn::RecurrentStates first;     // the decoder's first states, [layers, sentences, H]
+    std::vector<int64_t> lengths;  // keys of each sentence
+  };
+  struct State {
+    std::vector<Tensor> h, c;  // of each layer, [rows, H]
+    Tensor attentional;        // [rows, H]: h~ of the step before
+    nn::SentenceKeys source;
+    int64_t step = 0;
+    void reorder(std::span<const int32_t> parents);
+  };
+  Memory encode(const Sentences& source, nn::Context& context) const;
+  State start(const Memory& memory) const;
+  Tensor step(State& state, std::span<const int32_t> tokens) const;
 
   const LuongConfig& config() const { return config_; }
   Var source_embedding, target_embedding, output, output_bias;
@@ -63,14 +84,18 @@ class Luong : public TranslationModel {
   Var combine_context, combine_state;
   Var feed;  // undefined without input feeding
 
+ private:
   // The decoder's first states, [layers, sentences, H], from the encoder's last.
   nn::RecurrentStates first_states(const nn::RecurrentStates& last) const;
-
- private:
   // The step loop of input feeding, without first states, keys and values.
   AttentiveLstm fed_decoder(const Var& products, nn::Context& context) const;
+  // h~ of a step whose highest states are h.
+  Tensor attend(const State& state, const Tensor& h) const;
 
   LuongConfig config_;
+  nn::Projection values_, feed_, key_;
+  nn::Projection
+      from_state_;  // the state's part of h~, the query where it has a matrix, the predicted place's
 };
 
 }  // namespace fovea::models

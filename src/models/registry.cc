@@ -1,6 +1,9 @@
 #include "models/registry.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "nn/init.h"
 
 namespace fovea::models {
 namespace {
@@ -45,6 +48,7 @@ Json model_config(const std::string& model, const Json& settings, const Json& co
     typename Entry::Config config;
     fields_from_json(settings, config, where);
     fields_from_json(counted, config, where);
+    check_ranges(config, where);
     complete = fields_to_json(config);
   });
   return complete;
@@ -61,6 +65,14 @@ std::unique_ptr<typename Family::Base> make_model(const std::string& model, cons
   return network;
 }
 
+template <class Family>
+void check_settings(const std::string& model, const Json& settings, const std::string& where) {
+  const Json config = model_config<Family>(model, settings, Family::small_counts(), where);
+  const nn::ParametersFromFile not_drawn(std::numeric_limits<int64_t>::max(), where);
+  Rng rng(0);
+  make_model<Family>(model, config, rng);
+}
+
 Json vocabularies(int64_t source, int64_t target) {
   return {{"source_vocabulary", source}, {"target_vocabulary", target}};
 }
@@ -73,6 +85,7 @@ Json vocabulary_and_classes(int64_t vocabulary, int64_t classes) {
   template std::vector<std::string_view> model_names<Family>();                                         \
   template std::vector<std::string_view> model_settings<Family>(const std::string&);                    \
   template Json model_config<Family>(const std::string&, const Json&, const Json&, const std::string&); \
+  template void check_settings<Family>(const std::string&, const Json&, const std::string&);            \
   template std::unique_ptr<Family::Base> make_model<Family>(const std::string&, const Json&, Rng&)
 FOVEA_FAMILY(Translators);
 FOVEA_FAMILY(Classifiers);

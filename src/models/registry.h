@@ -27,10 +27,12 @@ struct ModelEntry {
 };
 
 // A family calls visit(entry) for every model of a task: the one list that names, configs and flags are read
-// from. kCounted are the settings that data decides, not a person.
+// from. kCounted are the settings that data decides, not a person; small_counts() are values of them that any
+// model takes.
 struct Translators {
   using Base = TranslationModel;
   static constexpr std::array kCounted = {"source_vocabulary", "target_vocabulary"};
+  static Json small_counts() { return {{"source_vocabulary", 8}, {"target_vocabulary", 8}}; }
   template <class Visit>
   static void for_each(Visit&& visit) {
     visit(ModelEntry<TransformerConfig, Transformer>{"transformer"});
@@ -43,6 +45,7 @@ struct Translators {
 struct Classifiers {
   using Base = ClassificationModel;
   static constexpr std::array kCounted = {"vocabulary", "classes"};
+  static Json small_counts() { return {{"vocabulary", 8}, {"classes", 2}}; }
   template <class Visit>
   static void for_each(Visit&& visit) {
     visit(ModelEntry<LstmClassifierConfig, LstmClassifier>{"lstm"});
@@ -54,6 +57,7 @@ struct Classifiers {
 struct ImageClassifiers {
   using Base = ImageClassifier;
   static constexpr std::array kCounted = {"classes", "channels"};
+  static Json small_counts() { return {{"classes", 2}, {"channels", 1}}; }
   template <class Visit>
   static void for_each(Visit&& visit) {
     visit(ModelEntry<ImageClassifierConfig, ImageClassifier>{"resnet"});
@@ -73,6 +77,12 @@ std::vector<std::string_view> model_settings(const std::string& model);
 template <class Family>
 Json model_config(const std::string& model, const Json& settings, const Json& counted = Json::object(),
                   const std::string& where = "model settings");
+
+// Throws Error, beginning with `where` where a name or a number alone is wrong, when no network can have
+// these settings, whatever the data: to be called before anything is read. Draws no weights.
+template <class Family>
+void check_settings(const std::string& model, const Json& settings,
+                    const std::string& where = "model settings");
 
 // The counted settings of translators and of classifiers.
 Json vocabularies(int64_t source, int64_t target);

@@ -12,16 +12,28 @@ int64_t Sentences::longest() const {
   return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
 }
 
+Var embed_at(const Var& table, const Var& positions, std::span<const int32_t> ids,
+             std::span<const int32_t> places) {
+  const int64_t d = table.size(1);
+  if (positions.defined() && !places.empty()) {
+    const int64_t longest = int64_t{*std::max_element(places.begin(), places.end())} + 1;
+    require(longest <= positions.size(0), "transformer: a sentence of ", longest,
+            " tokens, but positions were learned up to ", positions.size(0));
+  }
+  const Var added = positions.defined() ? embedding(positions, places) : Var(nn::sinusoid(places, d));
+  return embedding(table, ids, {.scale = std::sqrt(static_cast<float>(d)), .added = added});
+}
+
 Var embed_at_positions(const Var& table, const Var& positions, const Sentences& tokens, float dropout,
                        nn::Context& context) {
-  const std::vector<int32_t> places = nn::packed_positions(tokens.lengths);
-  const int64_t d = table.size(1);
-  const int64_t longest = tokens.longest(), most = positions.defined() ? positions.size(0) : longest;
-  require(longest <= most, "transformer: a sentence of ", longest,
-          " tokens, but positions were learned up to ", most);
-  const Var added = positions.defined() ? embedding(positions, places) : Var(nn::sinusoid(places, d));
-  const Var x = embedding(table, tokens.ids, {.scale = std::sqrt(static_cast<float>(d)), .added = added});
-  return dropped(x, dropout, context);
+  return dropped(embed_at(table, positions, tokens.ids, nn::packed_positions(tokens.lengths)), dropout,
+                 context);
+}
+
+AttentionSpec self_attention_spec(const std::string& text) {
+  AttentionSpec spec = parse_spec(text);
+  within({1}, spec.pattern);  // refuses what means nothing within a text
+  return spec;
 }
 
 Var dropped(const Var& x, float dropout, nn::Context& context) {

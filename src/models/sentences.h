@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/spec.h"
 #include "autograd/var.h"
 #include "nn/module.h"
 
@@ -24,10 +25,18 @@ struct Sentences {
 };
 
 // What a Transformer reads: sqrt(d) times the token's row of the table [vocabulary, d], plus where it stands:
-// the row of `positions` [most, d], or a sinusoid where that is undefined; dropped out -> [total, d]. Throws
-// Error when a sentence is longer than the learned positions.
+// the row of `positions` [most, d], or a sinusoid where that is undefined -> [ids, d]. Throws Error when a
+// place is beyond the learned positions.
+Var embed_at(const Var& table, const Var& positions, std::span<const int32_t> ids,
+             std::span<const int32_t> places);
+// The same of whole sentences, whose places begin at 0, dropped out -> [total, d].
 Var embed_at_positions(const Var& table, const Var& positions, const Sentences& tokens, float dropout,
                        nn::Context& context);
+
+// The self-attention that a model of whole texts can have: any score, terms and selection that
+// nn::MultiHeadAttention takes, and a pattern of positions, which count from a text's first token. Throws
+// Error on anything else: so what is made can be trained, used and shown.
+AttentionSpec self_attention_spec(const std::string& text);
 
 // A layer's dropout in this pass.
 Var dropped(const Var& x, float dropout, nn::Context& context);

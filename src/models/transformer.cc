@@ -8,7 +8,9 @@
 namespace fovea::models {
 namespace {
 
-nn::TransformerOptions layer_options(const TransformerConfig& config, const std::string& spec) {
+// The pattern counts within each sentence, so a call gives it, not the layer.
+nn::TransformerOptions layer_options(const TransformerConfig& config, AttentionSpec spec) {
+  spec.pattern = full();
   return {.width = config.width,
           .heads = config.heads,
           .hidden = config.hidden,
@@ -16,13 +18,21 @@ nn::TransformerOptions layer_options(const TransformerConfig& config, const std:
           .attention_dropout = config.attention_dropout,
           .activation = nn::activation_named(config.activation),
           .norm_first = config.norm_first,
-          .spec = parse_spec(spec)};
+          .spec = spec};
+}
+
+// The loss of a translation is not known for each choice of a layer, so nothing could reward hard ones.
+AttentionSpec trainable(const AttentionSpec& spec) {
+  require(
+      spec.selection.kind != SelectionKind::hard, "transformer: self_attention is ", spec,
+      ", whose choices a translator cannot train; wanted gumbel(1), which takes one key in use, or another "
+      "selection");
+  return spec;
 }
 
 const TransformerConfig& checked(const TransformerConfig& c) {
+  check_ranges(c, "transformer");
   check_tables({"transformer", c.source_vocabulary, c.target_vocabulary, c.tie});
-  require(c.width > 0 && c.heads > 0 && c.hidden > 0 && c.encoder_layers >= 0 && c.decoder_layers >= 1,
-          "transformer: width, heads, hidden and decoder_layers must be above 0");
   require(c.positions == "sinusoid" || c.positions == "learned", "transformer: positions '", c.positions,
           "', wanted sinusoid or learned");
   return c;
@@ -31,11 +41,11 @@ const TransformerConfig& checked(const TransformerConfig& c) {
 }  // namespace
 
 Transformer::Transformer(const TransformerConfig& config, Rng& rng)
-    : encoder(layer_options(checked(config), config.self_attention), config.encoder_layers, config.norm_first,
-              rng),
-      decoder(layer_options(config, "scaled_dot / full / soft"), config.decoder_layers, config.norm_first,
-              rng),
-      config_(config) {
+    : encoder(layer_options(checked(config), trainable(self_attention_spec(config.self_attention))),
+              config.encoder_layers, config.norm_first, rng),
+      decoder(layer_options(config, {}), config.decoder_layers, config.norm_first, rng),
+      config_(config),
+      pattern_(parse_spec(config.self_attention).pattern) {
   const float deviation = 1 / std::sqrt(static_cast<float>(config.width));
   const auto table = [&](int64_t rows) { return nn::normal({rows, config.width}, 0, deviation, rng); };
   target_embedding = add_parameter("target_embedding", table(config.target_vocabulary));
@@ -59,22 +69,34 @@ Var Transformer::embed(const Var& table, const Var& learned, const Sentences& to
                  {1, tokens.total(), config_.width});
 }
 
-Var Transformer::encode(const Sentences& source, nn::Context& context) const {
-  return encoder(embed(source_embedding, source_positions, source, context), context,
-                 {.self = documents(source.lengths)});
-}
-
-Var Transformer::decode(const Var& memory, const Sentences& source, const Sentences& target,
-                        nn::Context& context) const {
-  return decoder(
-      embed(target_embedding, target_positions, target, context), memory, context,
-      {.self = documents(target.lengths) & causal(), .cross = documents(target.lengths, source.lengths)});
+Transformer::Memory Transformer::encode(const Sentences& source, nn::Context& context) const {
+  const Pattern sees = pattern_ == full() ? documents(source.lengths) : within(source.lengths, pattern_);
+  return {encoder(embed(source_embedding, source_positions, source, context), context, {.self = sees}),
+          source.lengths};
 }
 
 Var Transformer::states(const data::Batch& batch, nn::Context& context) const {
   const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
-  const Var hidden = decode(encode(source, context), source, target, context);
+  const Memory memory = encode(source, context);
+  const Var hidden = decoder(
+      embed(target_embedding, target_positions, target, context), memory.states, context,
+      {.self = documents(target.lengths) & causal(), .cross = documents(target.lengths, source.lengths)});
   return reshape(hidden, {target.total(), config_.width});
+}
+
+Transformer::State Transformer::start(const Memory& memory) const {
+  return {decoder.start(memory.states, memory.lengths)};
+}
+
+Tensor Transformer::step(State& state, std::span<const int32_t> tokens) const {
+  const auto rows = static_cast<int64_t>(tokens.size());
+  FOVEA_ASSERT(rows == state.cache.self.rows());
+  nn::Context context;
+  const std::vector<int32_t> places(tokens.size(), state.position++);
+  const Var x = embed_at(target_embedding, target_positions, tokens, places);
+  state.cache.self.add_slots();
+  const Var hidden = decoder(reshape(x, {1, rows, config_.width}), {}, context, {.cache = &state.cache});
+  return hidden.value().reshape({rows, config_.width});
 }
 
 }  // namespace fovea::models

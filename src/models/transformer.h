@@ -4,7 +4,7 @@
 #include <string>
 #include <tuple>
 
-#include "base/fields.h"
+#include "models/size_ranges.h"
 #include "models/translation.h"
 #include "nn/transformer.h"
 
@@ -20,26 +20,27 @@ struct TransformerConfig {
   std::string positions = "sinusoid";  // or "learned"
   int64_t max_positions = 1024;        // learned positions
   std::string activation = "relu";     // or "gelu"
-  std::string self_attention =
-      "scaled_dot / full / soft";  // the encoder's; any spec of the algebra that has no trained terms
+  std::string self_attention = "scaled_dot / full / soft";  // the encoder's
 
   static constexpr auto fields() {
     using T = TransformerConfig;
-    return std::tuple{Field{"source_vocabulary", &T::source_vocabulary, "tokens of the source"},
-                      Field{"target_vocabulary", &T::target_vocabulary, "tokens of the target"},
-                      Field{"width", &T::width, "features of a token between layers"},
-                      Field{"heads", &T::heads, "attention heads of a layer"},
-                      Field{"hidden", &T::hidden, "features inside the feed-forward net"},
-                      Field{"encoder_layers", &T::encoder_layers, "layers that read the source"},
-                      Field{"decoder_layers", &T::decoder_layers, "layers that write the target"},
-                      Field{"dropout", &T::dropout, "of sub-layers and embeddings"},
-                      Field{"attention_dropout", &T::attention_dropout, "of attention weights"},
-                      Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
-                      Field{"tie", &T::tie, "which embeddings are one: all, output or none"},
-                      Field{"positions", &T::positions, "sinusoid or learned"},
-                      Field{"max_positions", &T::max_positions, "longest sentence of learned positions"},
-                      Field{"activation", &T::activation, "relu or gelu"},
-                      Field{"self_attention", &T::self_attention, "attention spec of the encoder"}};
+    return std::tuple{
+        Sized{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
+        Sized{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
+        Sized{"width", &T::width, "features of a token between layers", kWidths},
+        Sized{"heads", &T::heads, "attention heads of a layer", between(1, 1024)},
+        Sized{"hidden", &T::hidden, "features inside the feed-forward net", kWidths},
+        Sized{"encoder_layers", &T::encoder_layers, "layers that read the source", between(0, 1024)},
+        Sized{"decoder_layers", &T::decoder_layers, "layers that write the target", kLayers},
+        Sized{"dropout", &T::dropout, "of sub-layers and embeddings", probability()},
+        Sized{"attention_dropout", &T::attention_dropout, "of attention weights", probability()},
+        Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
+        Field{"tie", &T::tie, "which embeddings are one: all, output or none"},
+        Field{"positions", &T::positions, "sinusoid or learned"},
+        Sized{"max_positions", &T::max_positions, "longest sentence of learned positions",
+              between(1, 1 << 24)},
+        Field{"activation", &T::activation, "relu or gelu"},
+        Field{"self_attention", &T::self_attention, "attention spec of the encoder"}};
   }
 };
 
@@ -52,11 +53,22 @@ class Transformer : public TranslationModel {
 
   Var states(const data::Batch& batch, nn::Context& context) const override;
   OutputLayer output_layer() const override { return {output}; }
+  std::unique_ptr<Decoding> decode(const Sentences& sources) const override {
+    return decoding(*this, sources);
+  }
 
-  // Source tokens -> [1, total, width].
-  Var encode(const Sentences& source, nn::Context& context) const;
-  // Target tokens so far -> [1, total, width], before the output layer.
-  Var decode(const Var& memory, const Sentences& source, const Sentences& target, nn::Context& context) const;
+  struct Memory {
+    Var states;                    // [1, total, width]
+    std::vector<int64_t> lengths;  // of each sentence
+  };
+  struct State {
+    nn::DecoderCache cache;
+    int32_t position = 0;  // of the next token
+    void reorder(std::span<const int32_t> parents) { cache.reorder(parents); }
+  };
+  Memory encode(const Sentences& source, nn::Context& context) const;
+  State start(const Memory& memory) const;
+  Tensor step(State& state, std::span<const int32_t> tokens) const;
 
   const TransformerConfig& config() const { return config_; }
   Var source_embedding, target_embedding, output;
@@ -68,6 +80,7 @@ class Transformer : public TranslationModel {
   Var embed(const Var& table, const Var& learned, const Sentences& tokens, nn::Context& context) const;
 
   TransformerConfig config_;
+  Pattern pattern_;  // of the encoder, within a sentence
 };
 
 }  // namespace fovea::models

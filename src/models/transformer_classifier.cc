@@ -9,9 +9,8 @@ namespace fovea::models {
 namespace {
 
 const TransformerClassifierConfig& checked(const TransformerClassifierConfig& c) {
-  check_classes({"transformer", c.vocabulary, c.classes, c.dropout});
-  require(c.width > 0 && c.heads > 0 && c.hidden > 0 && c.layers > 0,
-          "transformer: width, heads, hidden and layers must be above 0");
+  check_ranges(c, "transformer");
+  check_classes({"transformer", c.vocabulary, c.classes});
   require(c.positions == "sinusoid" || c.positions == "learned" || c.positions == "none",
           "transformer: positions '", c.positions, "', wanted sinusoid, learned or none");
   require(c.pooling == "attention" || c.pooling == "mean" || c.pooling == "first", "transformer: pooling '",
@@ -21,7 +20,7 @@ const TransformerClassifierConfig& checked(const TransformerClassifierConfig& c)
 
 // The pattern counts within each text, so a call gives it, not the layer.
 nn::TransformerOptions layer_options(const TransformerClassifierConfig& c) {
-  AttentionSpec spec = parse_spec(c.self_attention);
+  AttentionSpec spec = self_attention_spec(c.self_attention);
   spec.pattern = full();
   return {.width = c.width,
           .heads = c.heads,
@@ -54,7 +53,6 @@ TransformerClassifier::TransformerClassifier(const TransformerClassifierConfig& 
     add_child("attention", *attention_);
   }
   add_child("output", output_);
-  within({1}, spec_.pattern);  // refuses what means nothing within a text
 }
 
 Var TransformerClassifier::logits(const Sentences& texts, nn::Context& context) const {

@@ -6,8 +6,8 @@
 #include <string>
 #include <tuple>
 
-#include "base/fields.h"
 #include "models/classification.h"
+#include "models/size_ranges.h"
 #include "nn/attention_pooling.h"
 #include "nn/transformer.h"
 
@@ -30,18 +30,18 @@ struct TransformerClassifierConfig {
   static constexpr auto fields() {
     using T = TransformerClassifierConfig;
     return std::tuple{
-        Field{"vocabulary", &T::vocabulary, "tokens"},
-        Field{"classes", &T::classes, "labels"},
-        Field{"width", &T::width, "features of a token between layers"},
-        Field{"heads", &T::heads, "attention heads of a layer"},
-        Field{"hidden", &T::hidden, "features inside the feed-forward net"},
-        Field{"layers", &T::layers, "encoder layers"},
-        Field{"dropout", &T::dropout, "of sub-layers, embeddings and before the output layer"},
-        Field{"attention_dropout", &T::attention_dropout, "of attention weights"},
+        Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
+        Sized{"classes", &T::classes, "labels", between(0, 1e6)},
+        Sized{"width", &T::width, "features of a token between layers", kWidths},
+        Sized{"heads", &T::heads, "attention heads of a layer", between(1, 1024)},
+        Sized{"hidden", &T::hidden, "features inside the feed-forward net", kWidths},
+        Sized{"layers", &T::layers, "encoder layers", kLayers},
+        Sized{"dropout", &T::dropout, "of sub-layers, embeddings and before the output layer", probability()},
+        Sized{"attention_dropout", &T::attention_dropout, "of attention weights", probability()},
         Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
         Field{"positions", &T::positions,
               "sinusoid, learned or none (for scores with positions of their own)"},
-        Field{"max_positions", &T::max_positions, "longest text of learned positions"},
+        Sized{"max_positions", &T::max_positions, "longest text of learned positions", between(1, 1 << 24)},
         Field{"activation", &T::activation, "relu or gelu"},
         Field{"self_attention", &T::self_attention,
               "attention spec; positions count from a text's first token, which is <s>"},

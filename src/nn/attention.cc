@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/attention_step.h"
 #include "nn/choices.h"
 #include "nn/init.h"
 
@@ -55,7 +56,10 @@ Var put_tokens(const Var& x, const Var& rows, std::span<const int64_t> tokens) {
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng)
-    : options_(options), out_proj_(options.width, options.width, rng, options.bias) {
+    : options_(options),
+      out_proj_(options.width, options.width, rng, options.bias),
+      query_([this] { return rows_of(0, options_.heads); }),
+      keys_values_([this] { return rows_of(options_.heads, 2 * options_.kv_heads); }) {
   if (options_.kv_heads == 0) options_.kv_heads = options_.heads;
   const auto& [width, heads, kv_heads, dropout, bias, spec, rotary] = options_;
   require(heads > 0 && width % heads == 0, "attention: ", heads, " heads do not divide the width ", width);
@@ -71,35 +75,46 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
   in_proj_weight_ =
       add_parameter("in_proj_weight", xavier_uniform({(heads + 2 * kv_heads) * head_width_, width}, rng));
   if (bias) {
-    in_proj_bias_ = add_parameter("in_proj_bias", Tensor::zeros({(heads + 2 * kv_heads) * head_width_}));
+    in_proj_bias_ = add_parameter("in_proj_bias", constant({(heads + 2 * kv_heads) * head_width_}, 0));
     out_proj_.bias.value().fill(0);
   }
   if (spec.terms.relative.buckets != 0)
     terms_.relative = add_parameter("relative", normal({spec.terms.relative.buckets, heads}, 0, 0.02f, rng));
-  if (spec.terms.sink) terms_.sink = add_parameter("sink", Tensor::zeros({heads}));
+  if (spec.terms.sink) terms_.sink = add_parameter("sink", constant({heads}, 0));
   add_child("out_proj", out_proj_);
+  add_projection(query_);
+  add_projection(keys_values_);
+}
+
+std::vector<Projection::Part> MultiHeadAttention::rows_of(int64_t first_head, int64_t count) const {
+  const int64_t begin = first_head * head_width_, rows = count * head_width_;
+  return {{slice(in_proj_weight_, 0, begin, rows),
+           in_proj_bias_.defined() ? slice(in_proj_bias_, 0, begin, rows) : Var()}};
+}
+
+void MultiHeadAttention::check_input(const Var& x) const {
+  require(x.rank() == 3 && x.size(2) == options_.width, "attention: got input of shape ", x.shape(),
+          ", wanted [batch, tokens, ", options_.width, "]");
 }
 
 Var MultiHeadAttention::project(const Var& x, int64_t first_head, int64_t count) const {
-  require(x.rank() == 3 && x.size(2) == options_.width, "attention: got input of shape ", x.shape(),
-          ", wanted [batch, tokens, ", options_.width, "]");
-  const int64_t begin = first_head * head_width_, rows = count * head_width_;
-  const bool all = rows == in_proj_weight_.size(0);
-  const Var weight = all ? in_proj_weight_ : slice(in_proj_weight_, 0, begin, rows);
-  const Var bias = all || !in_proj_bias_.defined() ? in_proj_bias_ : slice(in_proj_bias_, 0, begin, rows);
-  return split_heads(linear(x, weight, bias), count);
+  check_input(x);
+  const Projection::Part part = rows_of(first_head, count)[0];
+  return split_heads(linear(x, part.weight, part.bias), count);
 }
 
 Var MultiHeadAttention::project_query(const Var& x) const {
-  return project(x, 0, options_.heads);
+  check_input(x);
+  return split_heads(query_(x), options_.heads);
 }
 
 MultiHeadAttention::KeysValues MultiHeadAttention::project_keys_values(const Var& key,
                                                                        const Var& value) const {
   const int64_t heads = options_.heads, kv_heads = options_.kv_heads;
   if (!key.is_same(value)) return {project(key, heads, kv_heads), project(value, heads + kv_heads, kv_heads)};
+  check_input(key);
   const int64_t counts[] = {kv_heads, kv_heads};
-  const std::vector<Var> both = split(project(key, heads, 2 * kv_heads), 1, counts);
+  const std::vector<Var> both = split(split_heads(keys_values_(key), 2 * kv_heads), 1, counts);
   return {both[0], both[1]};
 }
 
@@ -117,14 +132,29 @@ Var MultiHeadAttention::attend_to(const Var& q, const KeysValues& source, Contex
 }
 
 Var MultiHeadAttention::operator()(const Var& x, Context& context, const Call& call) const {
-  const int64_t heads = options_.heads, kv_heads = options_.kv_heads;
-  const int64_t counts[] = {heads, kv_heads, kv_heads};
-  std::vector<Var> qkv = split(project(x, 0, heads + 2 * kv_heads), 1, counts);
-  if (options_.rotary) {
-    qkv[0] = rotary(qkv[0], call.positions, *options_.rotary);
-    qkv[1] = rotary(qkv[1], call.positions, *options_.rotary);
+  check_input(x);
+  if (call.cache != nullptr) {
+    fill(*call.cache, x);
+    return attend_cached(x, call);
   }
-  return attend_to(qkv[0], {qkv[1], qkv[2]}, context, call);
+  const int64_t heads = options_.heads, kv_heads = options_.kv_heads;
+  Var q;
+  KeysValues source;
+  if (query_.in_use() != nullptr) {
+    q = project_query(x);
+    source = project_keys_values(x, x);
+  } else {  // one product for all three
+    const int64_t counts[] = {heads, kv_heads, kv_heads};
+    const std::vector<Var> qkv =
+        split(split_heads(linear(x, in_proj_weight_, in_proj_bias_), heads + 2 * kv_heads), 1, counts);
+    q = qkv[0];
+    source = {qkv[1], qkv[2]};
+  }
+  if (options_.rotary) {
+    q = rotary(q, call.positions, *options_.rotary);
+    source.k = rotary(source.k, call.positions, *options_.rotary);
+  }
+  return attend_to(q, source, context, call);
 }
 
 Var MultiHeadAttention::cross(const Var& x, const Var& source, Context& context, const Call& call) const {
@@ -133,7 +163,46 @@ Var MultiHeadAttention::cross(const Var& x, const Var& source, Context& context,
 
 Var MultiHeadAttention::cross(const Var& query, const Var& key, const Var& value, Context& context,
                               const Call& call) const {
+  if (call.cache != nullptr) return attend_cached(query, call);
   return attend_to(project_query(query), project_keys_values(key, value), context, call);
+}
+
+void MultiHeadAttention::fill(KeyValueCache& cache, const Var& source) const {
+  check_input(source);
+  const AttentionSpec plain{.score = options_.spec.score,
+                            .selection = soft({.dropout = options_.spec.selection.dropout})};
+  require(options_.spec == plain && options_.spec.score.kind != ScoreKind::cosine && !options_.rotary,
+          "attention: got ", options_.spec, " for a decoder's step, wanted scaled_dot / full / soft");
+  const int64_t tokens = source.size(0) * source.size(1);
+  keys_values_.write(source.value().reshape({tokens, options_.width}),
+                     cache.append(tokens, 2 * options_.kv_heads * head_width_));
+}
+
+Var MultiHeadAttention::attend_cached(const Var& x, const Call& call) const {
+  const int64_t rows = call.rows->rows(), width = options_.width, keys = options_.kv_heads * head_width_;
+  require(x.size(0) * x.size(1) == rows, "attention: got ", x.shape(), " for a step of ", rows, " rows");
+  const Var q = query_(x);
+  const Score& score = options_.spec.score;
+  const Tensor out(x.shape());
+  kernels::attention_step({.rows = rows,
+                           .heads = options_.heads,
+                           .kv_heads = options_.kv_heads,
+                           .d = head_width_,
+                           .scale = score.kind == ScoreKind::dot ? 1
+                                    : score.number != 0
+                                        ? 1 / score.number
+                                        : static_cast<float>(1 / std::sqrt(static_cast<double>(head_width_))),
+                           .q = q.value().data(),
+                           .q_row = width,
+                           .k = call.cache->data(),
+                           .v = call.cache->data() + keys,
+                           .kv_row = 2 * keys,
+                           .keys = call.rows->slots(),
+                           .first = call.rows->first(),
+                           .count = call.rows->count(),
+                           .out = out.data(),
+                           .out_row = width});
+  return out_proj_(Var(out));
 }
 
 LongformerSelfAttention::LongformerSelfAttention(const LongformerOptions& options, Rng& rng)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attention/attention.h"
+#include "nn/key_value_cache.h"
 #include "nn/layers.h"
 #include "nn/module.h"
 
@@ -32,37 +33,46 @@ class MultiHeadAttention : public Module {
     Pattern pattern = full();                 // which keys exist: lengths, documents, causal; joined by &
     std::span<const int32_t> positions = {};  // rotary: of x's tokens
     std::string_view name = {};               // for observers
+    // A step of a decoder: x holds one token of each row of `rows`, which sees what the cache has for it.
+    KeyValueCache* cache = nullptr;
+    const CacheRows* rows = nullptr;
   };
   // Keys and values of one source, projected once and used at many calls: what a cache keeps.
   struct KeysValues {
     Var k, v;  // [B, Hk, N, D]
   };
 
-  // Self-attention. x: [B, N, E] -> [B, N, E]; a packed ragged batch is B = 1 with documents().
+  // Self-attention. x: [B, N, E] -> [B, N, E]; a packed ragged batch is B = 1 with documents(). With a cache,
+  // the tokens' keys and values are added to it first.
   Var operator()(const Var& x, Context& context, const Call& call) const;
   Var operator()(const Var& x, Context& context) const { return (*this)(x, context, Call{}); }
-  // Cross attention. x: [B, Nq, E], source: [B, Nk, E].
+  // Cross attention. x: [B, Nq, E], source: [B, Nk, E]; with a cache, the source is what fill() put there.
   Var cross(const Var& x, const Var& source, Context& context, const Call& call) const;
   Var cross(const Var& query, const Var& key, const Var& value, Context& context, const Call& call) const;
 
-  // The parts, for caches. project(): [B, N, E] -> heads; attend() joins the heads and projects out.
+  // Puts the keys and values of a packed source [1, N, E] into a cache. Throws Error unless the layer's spec
+  // is scaled_dot or dot, with softmax over all keys: what a step can do.
+  void fill(KeyValueCache& cache, const Var& source) const;
+
+  // The parts. project(): [B, N, E] -> heads; attend() joins the heads and projects out.
   Var project_query(const Var& x) const;
   KeysValues project_keys_values(const Var& key, const Var& value) const;
   Var attend_to(const Var& q, const KeysValues& source, Context& context, const Call& call) const;
 
   const MultiHeadOptions& options() const { return options_; }
-  const Var& in_proj_weight() const { return in_proj_weight_; }
-  const Var& in_proj_bias() const { return in_proj_bias_; }
-  const Linear& out_proj() const { return out_proj_; }
 
  private:
   Var project(const Var& x, int64_t first_head, int64_t count) const;
+  std::vector<Projection::Part> rows_of(int64_t first_head, int64_t count) const;
+  void check_input(const Var& x) const;
+  Var attend_cached(const Var& x, const Call& call) const;
 
   MultiHeadOptions options_;
   int64_t head_width_;
   Var in_proj_weight_, in_proj_bias_;
   AttentionParameters terms_;
   Linear out_proj_;
+  Projection query_, keys_values_;  // rows of in_proj
 };
 
 // Longformer's self-attention: a window for all, and tokens that see and are seen by all through projections

@@ -45,7 +45,9 @@ Var one_head(const Var& x) {
 }  // namespace
 
 AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& rng)
-    : score_(score_named(options.score)), selection_(parse_selection(options.selection)) {
+    : score_(score_named(options.score)),
+      selection_(parse_selection(options.selection)),
+      keys_([this] { return std::vector<Projection::Part>{{weight_}}; }) {
   require(
       selection_.kind != SelectionKind::argmax,
       "pooling: selection argmax: no gradient reaches the query through it; choose hard, which is trained by "
@@ -60,7 +62,8 @@ AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& 
   query_ = add_parameter("query", uniform({width}, -bound, bound, rng));
   if (!additive) return;
   weight_ = add_parameter("weight", xavier_uniform({width, options.width}, rng));
-  bias_ = add_parameter("bias", Tensor::zeros({width}));
+  bias_ = add_parameter("bias", constant({width}, 0));
+  add_projection(keys_);
 }
 
 Var AttentionPooling::operator()(const Var& states, std::span<const int64_t> lengths, Context& context,
@@ -73,8 +76,7 @@ Var AttentionPooling::pool_by_runs(const Var& states, std::span<const int64_t> l
                                    PoolingLevel level) const {
   const RunScore run = run_score(score_, query_.size(0), query_);
   if (score_.kind == ScoreKind::additive)
-    return pooled(repeated(bias_, lengths.size()), linear(states, weight_), states, lengths, score_, run,
-                  level);
+    return pooled(repeated(bias_, lengths.size()), keys_(states), states, lengths, score_, run, level);
   const Var keys = score_.kind == ScoreKind::cosine ? unit_rows(states) : states;
   return pooled(repeated(query_, lengths.size()), keys, states, lengths, score_, run, level);
 }
@@ -87,16 +89,18 @@ Var AttentionPooling::pool(const Var& states, std::span<const int64_t> lengths, 
   const AttentionSpec spec{.score = score_, .pattern = documents(ones, tokens), .selection = selection_};
   AttentionRequest request{.training = context.training, .name = name_of(level), .site = site_of(level)};
   if (context.training && draws(selection_)) request.seed = context.next_seed();
-  Var query;
+  Var query, keys = states;
   if (score_.kind == ScoreKind::additive) {
     // The learned query is the score's vector; what asks is the same for all and stands in the bias.
     const Var nothing(Tensor::zeros({weight_.size(0), 1}));
-    request.parameters = {.W = weight_, .U = nothing, .b = bias_, .v = query_};
+    request.parameters = {.U = nothing, .b = bias_, .v = query_};
+    request.projected_keys = true;
+    keys = keys_(states);
     query = Var(Tensor::zeros({sequences, 1}));
   } else {
     query = repeated(query_, lengths.size());
   }
-  const AttentionResult result = attend(one_head(query), one_head(states), one_head(states), spec, request);
+  const AttentionResult result = attend(one_head(query), one_head(keys), one_head(states), spec, request);
   if (result.log_probability.defined()) keep_choices(context, result.log_probability);
   return reshape(result.output, {sequences, states.size(1)});
 }

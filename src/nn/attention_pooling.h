@@ -7,6 +7,7 @@
 
 #include "attention/spec.h"
 #include "nn/module.h"
+#include "nn/projection.h"
 
 namespace fovea::nn {
 
@@ -45,6 +46,7 @@ class AttentionPooling : public Module {
   Score score_;
   Selection selection_;
   Var query_, weight_, bias_;
+  Projection keys_;  // of weight_
 };
 
 // The mean of each sequence's states, shown as the equal weights it is.

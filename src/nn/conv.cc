@@ -20,10 +20,10 @@ Conv2d::Conv2d(int64_t channels, int64_t filters, Size2d kernel, Rng& rng, const
 }
 
 BatchNorm2d::BatchNorm2d(int64_t channels, float small, float share)
-    : weight(add_parameter("weight", Tensor::full({channels}, 1))),
-      bias(add_parameter("bias", Tensor::zeros({channels}))),
-      running_mean(add_buffer("running_mean", Tensor::zeros({channels}))),
-      running_var(add_buffer("running_var", Tensor::full({channels}, 1))),
+    : weight(add_parameter("weight", constant({channels}, 1))),
+      bias(add_parameter("bias", constant({channels}, 0))),
+      running_mean(add_buffer("running_mean", constant({channels}, 0))),
+      running_var(add_buffer("running_var", constant({channels}, 1))),
       epsilon(small),
       momentum(share) {}
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "autograd/ops.h"
+#include "nn/init.h"
 
 namespace fovea::nn {
 namespace {
@@ -197,7 +198,7 @@ FrontFrames to_front(const Var& x, std::span<const uint8_t> present) {
 
 TemporalAttention::TemporalAttention(int64_t width) {
   require(width > 0, "temporal attention: got a width of ", width, ", wanted more than 0");
-  query = add_parameter("query", Tensor::zeros({width}));
+  query = add_parameter("query", constant({width}, 0));
 }
 
 Var TemporalAttention::operator()(const Var& x, const Frames& frames, std::string_view name) const {

@@ -1,10 +1,13 @@
 #include "nn/init.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace fovea::nn {
 namespace {
+
+thread_local ParametersFromFile* t_from_file = nullptr;
 
 struct Fans {
   float in, out;
@@ -18,14 +21,42 @@ Fans fans_of(const Shape& shape) {
 
 }  // namespace
 
+ParametersFromFile::ParametersFromFile(int64_t most, std::string where)
+    : most_(most), left_(most), where_(std::move(where)), before_(std::exchange(t_from_file, this)) {}
+
+ParametersFromFile::~ParametersFromFile() {
+  t_from_file = before_;
+}
+
+Tensor parameter_memory(const Shape& shape) {
+  if (ParametersFromFile* const file = t_from_file) {
+    require(shape.count() <= file->left_, file->where_, ": holds ", file->most_,
+            " numbers, but config.json describes a larger network; the two do not belong together");
+    file->left_ -= shape.count();
+  }
+  return Tensor(shape);
+}
+
+bool parameters_are_drawn() {
+  return t_from_file == nullptr;
+}
+
+Tensor constant(const Shape& shape, float value) {
+  const Tensor t = parameter_memory(shape);
+  if (t_from_file == nullptr) t.fill(value);
+  return t;
+}
+
 Tensor uniform(const Shape& shape, float low, float high, Rng& rng) {
-  const Tensor t(shape);
+  const Tensor t = parameter_memory(shape);
+  if (t_from_file != nullptr) return t;
   for (float& x : t.span()) x = low + (high - low) * rng.uniform();
   return t;
 }
 
 Tensor normal(const Shape& shape, float mean, float deviation, Rng& rng) {
-  const Tensor t(shape);
+  const Tensor t = parameter_memory(shape);
+  if (t_from_file != nullptr) return t;
   for (float& x : t.span()) x = mean + deviation * rng.normal();
   return t;
 }
@@ -52,6 +83,8 @@ Tensor kaiming_normal(const Shape& shape, Rng& rng, float gain) {
 
 Tensor orthogonal(const Shape& shape, Rng& rng, float gain) {
   require(shape.rank() == 2, "orthogonal: got shape ", shape, ", wanted a matrix");
+  const Tensor t = parameter_memory(shape);
+  if (t_from_file != nullptr) return t;
   // Gram-Schmidt, twice for accuracy, on the vectors of the longer side, in double.
   const bool by_rows = shape[0] <= shape[1];
   const int64_t vectors = by_rows ? shape[0] : shape[1], length = by_rows ? shape[1] : shape[0];
@@ -72,7 +105,6 @@ Tensor orthogonal(const Shape& shape, Rng& rng, float gain) {
     norm = std::sqrt(norm);
     for (int64_t c = 0; c < length; ++c) v[c] /= norm;
   }
-  const Tensor t(shape);
   for (int64_t i = 0; i < shape[0]; ++i)
     for (int64_t j = 0; j < shape[1]; ++j)
       t.data()[i * shape[1] + j] =

@@ -5,6 +5,7 @@
 
 #include "autograd/ops.h"
 #include "nn/module.h"
+#include "nn/projection.h"
 
 namespace fovea::nn {
 
@@ -16,9 +17,13 @@ class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, Rng& rng, bool with_bias = true);
   Var operator()(const Var& x, Activation activation = Activation::none) const {
-    return linear(x, weight, bias, activation);
+    const PreparedLinear* const prepared = projection_.in_use();
+    return prepared != nullptr ? apply(*prepared, x, activation) : linear(x, weight, bias, activation);
   }
   Var weight, bias;
+
+ private:
+  Projection projection_;
 };
 
 // Over the last dimension. Parameters: weight [d], bias [d].

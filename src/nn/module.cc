@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "autograd/tape.h"
 #include "io/safetensors.h"
+#include "nn/projection.h"
 
 namespace fovea::nn {
 
@@ -24,6 +26,33 @@ Var Module::add_buffer(std::string name, Tensor value) {
 
 void Module::add_child(std::string name, Module& child) {
   children_.emplace_back(std::move(name), &child);
+}
+
+void Module::add_projection(Projection& projection) {
+  projections_.push_back(&projection);
+}
+
+void Module::collect_projections(std::vector<Projection*>& all) const {
+  all.insert(all.end(), projections_.begin(), projections_.end());
+  for (const auto& [name, child] : children_) child->collect_projections(all);
+}
+
+void Module::prepare(std::optional<Compute> compute) const {
+  std::vector<Projection*> all;
+  collect_projections(all);
+  size_t done = 0;
+  try {
+    for (; done < all.size(); ++done) all[done]->prepare(compute);
+  } catch (...) {
+    while (done > 0) all[--done]->release();
+    throw;
+  }
+}
+
+void Module::release_prepared() const {
+  std::vector<Projection*> all;
+  collect_projections(all);
+  for (Projection* projection : all) projection->release();
 }
 
 void Module::collect(const std::string& prefix, std::initializer_list<List> lists,
@@ -66,8 +95,10 @@ void Module::clear_grad() const {
   for (const NamedParameter& parameter : parameters()) parameter.value.clear_grad();
 }
 
-void load_parameters(const Module& module, const std::function<Tensor(std::string_view)>& find) {
-  const std::vector<NamedParameter> state = module.state();
+namespace {
+
+// The values of state(), in its order.
+std::vector<Tensor> find_all(const std::vector<NamedParameter>& state, const FindTensor& find) {
   std::vector<Tensor> values;
   values.reserve(state.size());
   for (const auto& [name, parameter] : state) {
@@ -78,7 +109,21 @@ void load_parameters(const Module& module, const std::function<Tensor(std::strin
     require_finite(value, name, "weights");  // else it would answer nonsense
     values.push_back(std::move(value));
   }
+  return values;
+}
+
+}  // namespace
+
+void load_parameters(const Module& module, const FindTensor& find) {
+  const std::vector<NamedParameter> state = module.state();
+  const std::vector<Tensor> values = find_all(state, find);
   for (size_t i = 0; i < values.size(); ++i) state[i].value.set_value(values[i]);
+}
+
+void take_parameters(const Module& module, const FindTensor& find) {
+  const std::vector<NamedParameter> state = module.state();
+  const std::vector<Tensor> values = find_all(state, find);
+  for (size_t i = 0; i < values.size(); ++i) take_value(state[i].value, values[i].contiguous());
 }
 
 }  // namespace fovea::nn

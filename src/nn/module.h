@@ -9,12 +9,15 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "autograd/var.h"
 #include "base/rng.h"
+#include "nn/prepared_linear.h"
 
 namespace fovea::nn {
 
@@ -40,6 +43,8 @@ struct Context {
   float rate(float dropout) const { return training ? dropout : 0; }
 };
 
+class Projection;
+
 struct NamedParameter {
   std::string name;
   Var value;
@@ -62,6 +67,12 @@ class Module {
   // Drops all gradients.
   void clear_grad() const;
 
+  // Packs the weights of every layer as they are now, for use without the tape (nn/projection.h), and drops
+  // what was packed. Use Prepared. prepare() throws Error, and leaves nothing packed, when a weight is not
+  // finite.
+  void prepare(std::optional<Compute> compute) const;
+  void release_prepared() const;
+
  protected:
   Module() = default;
   // Registers and returns a trainable parameter.
@@ -72,19 +83,49 @@ class Module {
   Var add_buffer(std::string name, Tensor value);
   // Registers a child that is a member of this object (or owned by it) and lives as long.
   void add_child(std::string name, Module& child);
+  // Registers what prepare() packs: a member of this object.
+  void add_projection(Projection& projection);
 
  private:
   using List = std::vector<NamedParameter> Module::*;
   void collect(const std::string& prefix, std::initializer_list<List> lists,
                std::vector<NamedParameter>& all) const;
+  void collect_projections(std::vector<Projection*>& all) const;
 
   std::vector<NamedParameter> own_, own_buffers_;
   std::vector<std::pair<std::string, Module*>> children_;
+  std::vector<Projection*> projections_;
+};
+
+// A model in use: while one lives, the model's weights are packed and must not change.
+class Prepared {
+ public:
+  Prepared() = default;
+  // The module must outlive this object. Without a kind of product: as the module is prepared already, or
+  // else float32. Throws Error when it is prepared already with another kind.
+  explicit Prepared(const Module& module, std::optional<Compute> compute = {}) {
+    module.prepare(compute);
+    module_ = &module;
+  }
+  Prepared(Prepared&& other) noexcept : module_(std::exchange(other.module_, nullptr)) {}
+  Prepared& operator=(Prepared&& other) noexcept {
+    std::swap(module_, other.module_);
+    return *this;
+  }
+  ~Prepared() {
+    if (module_ != nullptr) module_->release_prepared();
+  }
+
+ private:
+  const Module* module_ = nullptr;
 };
 
 // Copies values into the parameters and buffers of the same names; `find` returns an undefined tensor for a
 // name it lacks. Throws, naming the parameter, when one is missing or has another shape; nothing is changed
 // then.
-void load_parameters(const Module& module, const std::function<Tensor(std::string_view name)>& find);
+using FindTensor = std::function<Tensor(std::string_view name)>;
+void load_parameters(const Module& module, const FindTensor& find);
+// The same without copies: the tensors found become the values.
+void take_parameters(const Module& module, const FindTensor& find);
 
 }  // namespace fovea::nn

@@ -58,6 +58,15 @@ Recurrent::Recurrent(RecurrentCell cell, const RecurrentOptions& options, Rng& r
         const std::string name = message(each.name, "_l", layer, direction == 1 ? "_reverse" : "");
         p.*each.member = add_parameter(name, uniform(each.shape, -bound, bound, rng));
       }
+      const auto projection = [&](const Var& weight, const Var& bias) {
+        auto made = std::make_unique<Projection>([weight, bias] {
+          return std::vector<Projection::Part>{{weight, bias}};
+        });
+        add_projection(*made);
+        return made;
+      };
+      input_.push_back(projection(p.weight_ih, p.bias_ih));
+      if (options.stepwise) hidden_.push_back(projection(p.weight_hh, p.bias_hh));
     }
   }
 }
@@ -78,14 +87,77 @@ RecurrentResult Recurrent::operator()(const Var& x, std::span<const int64_t> len
     if (rate > 0) values = dropout(values, rate, context.next_seed());
     const std::span<const RecurrentParameters> parameters(&parameters_[layer * directions()],
                                                           static_cast<size_t>(directions()));
-    const RecurrentOutput y =
-        recurrent_layer(cell_, values, lengths, parameters, states_of(first.h, layer, directions()),
-                        states_of(first.c, layer, directions()));
+    const Var h_first = states_of(first.h, layer, directions()),
+              c_first = states_of(first.c, layer, directions());
+    const RecurrentOutput y = input_[0]->in_use() != nullptr
+                                  ? run_prepared(layer, values, lengths, h_first, c_first)
+                                  : recurrent_layer(cell_, values, lengths, parameters, h_first, c_first);
     values = y.out;
     h.push_back(y.h);
     c.push_back(y.c);
   }
   return {values, {join(h), cell_ == RecurrentCell::lstm ? join(c) : Var()}};
+}
+
+RecurrentOutput Recurrent::run_prepared(int64_t layer, const Var& x, std::span<const int64_t> lengths,
+                                        const Var& h, const Var& c) const {
+  const int64_t hidden = options_.hidden, count = directions();
+  const auto sequences = static_cast<int64_t>(lengths.size());
+  const bool lstm = cell_ == RecurrentCell::lstm;
+  const Tensor in = x.value().contiguous();
+  const Tensor out({in.size(0), count * hidden}), h_last({count, sequences, hidden}),
+      c_last = lstm ? Tensor(h_last.shape()) : Tensor();
+  const Tensor h_first = h.defined() ? h.value().contiguous() : Tensor(),
+               c_first = c.defined() ? c.value().contiguous() : Tensor();
+  const auto at = [&](const Tensor& t, int64_t i) {
+    return t.defined() ? t.data() + i * sequences * hidden : nullptr;
+  };
+  std::vector<kernels::RecurrentForward> passes;
+  std::vector<Tensor> products;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto place = static_cast<size_t>(layer * count + i);
+    const RecurrentParameters& p = parameters_[place];
+    products.push_back((*input_[place]->in_use())(in));
+    passes.push_back({.size = {.cell = cell_, .input = in.size(1), .hidden = hidden, .lengths = lengths},
+                      .reverse = i == 1,
+                      .weights = {.hidden = p.weight_hh.value().data(),
+                                  .hidden_bias = p.bias_hh.defined() ? p.bias_hh.value().data() : nullptr},
+                      .h_first = at(h_first, i),
+                      .c_first = at(c_first, i),
+                      .out = out.data() + i * hidden,
+                      .out_stride = count * hidden,
+                      .h_last = at(h_last, i),
+                      .c_last = at(c_last, i),
+                      .work = products.back().data()});
+  }
+  kernels::recurrent_forward(passes);
+  return {Var(out), Var(h_last), lstm ? Var(c_last) : Var()};
+}
+
+Tensor Recurrent::step_input(int64_t layer, const Tensor& x) const {
+  return (*input_[static_cast<size_t>(layer)])(Var(x)).value();
+}
+
+void Recurrent::step(int64_t layer, const Tensor& before, Tensor& h, Tensor& c) const {
+  FOVEA_ASSERT(options_.stepwise && !options_.bidirectional);
+  recurrent_step(cell_, before, (*hidden_[static_cast<size_t>(layer)])(Var(h)).value(), h, c);
+}
+
+void recurrent_step(RecurrentCell cell, const Tensor& before, const Tensor& product, Tensor& h, Tensor& c) {
+  const int64_t rows = h.size(0), width = h.size(1);
+  const Tensor next(h.shape()), zeros = Tensor::zeros({4 * width});
+  for (int64_t r = 0; r < rows; ++r)
+    kernels::recurrent_kernels().forward_row(
+        cell,
+        {.before = before.data() + r * before.size(1),
+         .product = product.data() + r * product.size(1),
+         .product_stride = width,
+         .h = h.data() + r * width,
+         .h_next = next.data() + r * width,
+         .c = cell == RecurrentCell::lstm ? c.data() + r * width : nullptr,
+         .out = next.data() + r * width},
+        zeros.data(), width);
+  h = next;
 }
 
 RecurrentResult Recurrent::operator()(const Var& x, Context& context, const RecurrentStates& first) const {

@@ -1,11 +1,13 @@
 // LSTM and GRU layers, stacked and in both directions; parameter names, layout and defaults follow PyTorch.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "autograd/ops_recurrent.h"
 #include "nn/module.h"
+#include "nn/projection.h"
 
 namespace fovea::nn {
 
@@ -14,7 +16,8 @@ struct RecurrentOptions {
   int64_t layers = 1;
   bool bidirectional = false;
   bool bias = true;
-  float dropout = 0;  // between layers, while training
+  float dropout = 0;      // between layers, while training
+  bool stepwise = false;  // step() is used: its weights are prepared too
 };
 
 // First or last states of all layers: [layers directions, sequences, H], as PyTorch orders them: layer 0
@@ -38,6 +41,12 @@ class Recurrent : public Module {
   // A batch of equal lengths. x: [B, T, input]; out: [B, T, H directions].
   RecurrentResult operator()(const Var& x, Context& context, const RecurrentStates& first = {}) const;
 
+  // One token of each row through one layer of one direction, without the tape.
+  // x: [rows, input] -> what the layer makes of it before it meets the state, [rows, G H].
+  Tensor step_input(int64_t layer, const Tensor& x) const;
+  // Replaces the states h (and c of an LSTM) [rows, H] by the next. before: [rows, G H or more].
+  void step(int64_t layer, const Tensor& before, Tensor& h, Tensor& c) const;
+
   int64_t directions() const { return options_.bidirectional ? 2 : 1; }
   const RecurrentOptions& options() const { return options_; }
   // [layers directions], in the order of RecurrentStates.
@@ -49,8 +58,17 @@ class Recurrent : public Module {
  private:
   RecurrentCell cell_;
   RecurrentOptions options_;
-  std::vector<RecurrentParameters> parameters_;  // [layers directions]
+  // Without the tape, with prepared weights.
+  RecurrentOutput run_prepared(int64_t layer, const Var& x, std::span<const int64_t> lengths, const Var& h,
+                               const Var& c) const;
+
+  std::vector<RecurrentParameters> parameters_;              // [layers directions]
+  std::vector<std::unique_ptr<Projection>> input_, hidden_;  // the same; hidden_ where stepwise
 };
+
+// One step of a cell for many rows, without the tape. before: [rows, G H or more], product: [rows, G H or
+// more]: the products of input and state, with their biases. Replaces h (and c of an LSTM) [rows, H].
+void recurrent_step(RecurrentCell cell, const Tensor& before, const Tensor& product, Tensor& h, Tensor& c);
 
 class LSTM : public Recurrent {
  public:

@@ -73,19 +73,19 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerOptions& optio
 }
 
 Stream TransformerEncoderLayer::step(const Stream& stream, const LayerNorm* next, Context& context,
-                                     const Sight& sight, std::string_view name) const {
-  const Var seen =
+                                     const Visibility& visible, const LayerPlace& place) const {
+  const Var attended =
       self_attn(input_of(stream, norm_first_), context,
-                {.pattern = sight.self, .positions = sight.positions, .name = join(name, "self")});
+                {.pattern = visible.self, .positions = visible.positions, .name = join(place.name, "self")});
   const Stream middle =
-      add_branch(seen, stream, norm_first_ ? &norm2 : &norm1, norm_first_, dropout_, context);
-  const Var thought = feed_forward(input_of(middle, norm_first_), context);
-  return add_branch(thought, middle, norm_first_ ? next : &norm2, norm_first_, dropout_, context);
+      add_branch(attended, stream, norm_first_ ? &norm2 : &norm1, norm_first_, dropout_, context);
+  const Var ffn_out = feed_forward(input_of(middle, norm_first_), context);
+  return add_branch(ffn_out, middle, norm_first_ ? next : &norm2, norm_first_, dropout_, context);
 }
 
-Var TransformerEncoderLayer::operator()(const Var& x, Context& context, const Sight& sight,
+Var TransformerEncoderLayer::operator()(const Var& x, Context& context, const Visibility& visible,
                                         std::string_view name) const {
-  return step({x, norm_first_ ? norm1(x) : Var()}, nullptr, context, sight, name).sum;
+  return step({x, norm_first_ ? norm1(x) : Var()}, nullptr, context, visible, {name}).sum;
 }
 
 TransformerDecoderLayer::TransformerDecoderLayer(const TransformerOptions& options, Rng& rng)
@@ -107,22 +107,30 @@ TransformerDecoderLayer::TransformerDecoderLayer(const TransformerOptions& optio
 }
 
 Stream TransformerDecoderLayer::step(const Stream& stream, const Var& memory, const LayerNorm* next,
-                                     Context& context, const Sight& sight, std::string_view name) const {
-  const Var seen =
-      self_attn(input_of(stream, norm_first_), context,
-                {.pattern = sight.self, .positions = sight.positions, .name = join(name, "self")});
-  const Stream own = add_branch(seen, stream, norm_first_ ? &norm2 : &norm1, norm_first_, dropout_, context);
-  const Var asked = multihead_attn.cross(input_of(own, norm_first_), memory, context,
-                                         {.pattern = sight.cross, .name = join(name, "cross")});
+                                     Context& context, const Visibility& visible,
+                                     const LayerPlace& place) const {
+  const std::string self_name = join(place.name, "self"), cross_name = join(place.name, "cross");
+  MultiHeadAttention::Call self{.pattern = visible.self, .positions = visible.positions, .name = self_name};
+  MultiHeadAttention::Call cross{.pattern = visible.cross, .name = cross_name};
+  if (place.cache != nullptr) {
+    self.cache = &place.cache->self;
+    self.rows = &visible.cache->self;
+    cross.cache = &place.cache->cross;
+    cross.rows = &visible.cache->cross;
+  }
+  const Var self_out = self_attn(input_of(stream, norm_first_), context, self);
+  const Stream own =
+      add_branch(self_out, stream, norm_first_ ? &norm2 : &norm1, norm_first_, dropout_, context);
+  const Var cross_out = multihead_attn.cross(input_of(own, norm_first_), memory, context, cross);
   const Stream informed =
-      add_branch(asked, own, norm_first_ ? &norm3 : &norm2, norm_first_, dropout_, context);
-  const Var thought = feed_forward(input_of(informed, norm_first_), context);
-  return add_branch(thought, informed, norm_first_ ? next : &norm3, norm_first_, dropout_, context);
+      add_branch(cross_out, own, norm_first_ ? &norm3 : &norm2, norm_first_, dropout_, context);
+  const Var ffn_out = feed_forward(input_of(informed, norm_first_), context);
+  return add_branch(ffn_out, informed, norm_first_ ? next : &norm3, norm_first_, dropout_, context);
 }
 
-Var TransformerDecoderLayer::operator()(const Var& x, const Var& memory, Context& context, const Sight& sight,
-                                        std::string_view name) const {
-  return step({x, norm_first_ ? norm1(x) : Var()}, memory, nullptr, context, sight, name).sum;
+Var TransformerDecoderLayer::operator()(const Var& x, const Var& memory, Context& context,
+                                        const Visibility& visible, std::string_view name) const {
+  return step({x, norm_first_ ? norm1(x) : Var()}, memory, nullptr, context, visible, {name}).sum;
 }
 
 namespace {
@@ -156,11 +164,11 @@ TransformerEncoder::TransformerEncoder(const TransformerOptions& options, int64_
   }
 }
 
-Var TransformerEncoder::operator()(const Var& x, Context& context, const Sight& sight) const {
+Var TransformerEncoder::operator()(const Var& x, Context& context, const Visibility& visible) const {
   return run_stack(
       x, layers, norm.get(), norm_first_,
       [&](const TransformerEncoderLayer& layer, const Stream& stream, const LayerNorm* next, size_t i) {
-        return layer.step(stream, next, context, sight, layer_name("encoder", i));
+        return layer.step(stream, next, context, visible, {layer_name("encoder", i)});
       });
 }
 
@@ -178,12 +186,22 @@ TransformerDecoder::TransformerDecoder(const TransformerOptions& options, int64_
 }
 
 Var TransformerDecoder::operator()(const Var& x, const Var& memory, Context& context,
-                                   const Sight& sight) const {
+                                   const Visibility& visible) const {
   return run_stack(
       x, layers, norm.get(), norm_first_,
       [&](const TransformerDecoderLayer& layer, const Stream& stream, const LayerNorm* next, size_t i) {
-        return layer.step(stream, memory, next, context, sight, layer_name("decoder", i));
+        LayerCache* const cache = visible.cache != nullptr ? &visible.cache->layers[i] : nullptr;
+        return layer.step(stream, memory, next, context, visible, {layer_name("decoder", i), cache});
       });
+}
+
+DecoderCache TransformerDecoder::start(const Var& memory, std::span<const int64_t> lengths) const {
+  DecoderCache cache;
+  cache.layers.resize(layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) layers[i]->multihead_attn.fill(cache.layers[i].cross, memory);
+  cache.self = CacheRows::growing(static_cast<int64_t>(lengths.size()));
+  cache.cross = CacheRows::of_sentences(lengths);
+  return cache;
 }
 
 }  // namespace fovea::nn

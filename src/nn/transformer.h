@@ -46,19 +46,28 @@ struct Stream {
 };
 
 // What attention sees in one pass through a stack.
-struct Sight {
+struct Visibility {
   Pattern self = full();                    // of self-attention
   Pattern cross = full();                   // of a decoder's attention to the source
   std::span<const int32_t> positions = {};  // rotary
+  // A step of a decoder: its input holds one token of each row, and patterns and the source are the cache's.
+  DecoderCache* cache = nullptr;
+};
+
+// A layer's place in a stack.
+struct LayerPlace {
+  std::string_view name = {};   // for observers
+  LayerCache* cache = nullptr;  // where the pass has one
 };
 
 class TransformerEncoderLayer : public Module {
  public:
   TransformerEncoderLayer(const TransformerOptions& options, Rng& rng);
-  Var operator()(const Var& x, Context& context, const Sight& sight = {}, std::string_view name = {}) const;
+  Var operator()(const Var& x, Context& context, const Visibility& visible = {},
+                 std::string_view name = {}) const;
   // One step of a stack. `next` is the norm that comes after this layer in a pre-norm stack (null: none).
-  Stream step(const Stream& stream, const LayerNorm* next, Context& context, const Sight& sight,
-              std::string_view name) const;
+  Stream step(const Stream& stream, const LayerNorm* next, Context& context, const Visibility& visible,
+              const LayerPlace& place) const;
   MultiHeadAttention self_attn;
   FeedForward feed_forward;
   LayerNorm norm1, norm2;
@@ -71,10 +80,10 @@ class TransformerEncoderLayer : public Module {
 class TransformerDecoderLayer : public Module {
  public:
   TransformerDecoderLayer(const TransformerOptions& options, Rng& rng);
-  Var operator()(const Var& x, const Var& memory, Context& context, const Sight& sight = {},
+  Var operator()(const Var& x, const Var& memory, Context& context, const Visibility& visible = {},
                  std::string_view name = {}) const;
   Stream step(const Stream& stream, const Var& memory, const LayerNorm* next, Context& context,
-              const Sight& sight, std::string_view name) const;
+              const Visibility& visible, const LayerPlace& place) const;
   MultiHeadAttention self_attn, multihead_attn;
   FeedForward feed_forward;
   LayerNorm norm1, norm2, norm3;
@@ -89,7 +98,7 @@ class TransformerDecoderLayer : public Module {
 class TransformerEncoder : public Module {
  public:
   TransformerEncoder(const TransformerOptions& options, int64_t layers, bool last_norm, Rng& rng);
-  Var operator()(const Var& x, Context& context, const Sight& sight = {}) const;
+  Var operator()(const Var& x, Context& context, const Visibility& visible = {}) const;
   std::vector<std::unique_ptr<TransformerEncoderLayer>> layers;
   std::unique_ptr<LayerNorm> norm;
 
@@ -100,7 +109,10 @@ class TransformerEncoder : public Module {
 class TransformerDecoder : public Module {
  public:
   TransformerDecoder(const TransformerOptions& options, int64_t layers, bool last_norm, Rng& rng);
-  Var operator()(const Var& x, const Var& memory, Context& context, const Sight& sight = {}) const;
+  // memory: [B, Nk, E]; undefined with a cache.
+  Var operator()(const Var& x, const Var& memory, Context& context, const Visibility& visible = {}) const;
+  // The cache of a decoder that has written nothing: a row for each sentence of memory [1, N, E].
+  DecoderCache start(const Var& memory, std::span<const int64_t> lengths) const;
   std::vector<std::unique_ptr<TransformerDecoderLayer>> layers;
   std::unique_ptr<LayerNorm> norm;
 

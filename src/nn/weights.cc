@@ -3,6 +3,7 @@
 #include <set>
 
 #include "io/json.h"
+#include "nn/int8_weights.h"
 
 namespace fovea::nn {
 namespace {
@@ -29,18 +30,37 @@ void save_weights(const Module& module, const std::filesystem::path& path) {
   save_safetensors(path, weights_of(module), weights_metadata());
 }
 
+namespace {
+
+FindTensor finder(const Module& module, const SafetensorsFile& file, const std::string& where) {
+  std::set<std::string> known;
+  for (const NamedParameter& parameter : module.state()) known.insert(parameter.name);
+  for (const TensorEntry& entry : file->entries())
+    require(known.contains(entry.name) || counts_batches(entry.name) || is_scale(*file, entry.name), where,
+            ": the model has no parameter ", in_quotes(entry.name));
+  return [&file](std::string_view name) { return read_weight(file, std::string(name)); };
+}
+
+template <class Load>
+void with_name(const std::string& where, const Load& load) {
+  try {
+    load();
+  } catch (const Error& error) {
+    fail(where, ": ", error.what());
+  }
+}
+
+}  // namespace
+
 void load_weights(const Module& module, const std::filesystem::path& path) {
   const SafetensorsFile file(path);
-  std::set<std::string_view> wanted;
-  const std::vector<NamedParameter> state = module.state();
-  for (const NamedParameter& parameter : state) wanted.insert(parameter.name);
-  for (const TensorEntry& entry : file->entries())
-    require(wanted.contains(entry.name) || counts_batches(entry.name), path.string(),
-            ": the model has no parameter ", in_quotes(entry.name));
-  load_parameters(module, [&](std::string_view name) {
-    const std::string text(name);
-    return file->contains(text) ? file->tensor(text) : Tensor();
-  });
+  const FindTensor find = finder(module, file, path.string());
+  with_name(path.string(), [&] { load_parameters(module, find); });
+}
+
+void take_weights(const Module& module, const SafetensorsFile& file, const std::string& where) {
+  const FindTensor find = finder(module, file, where);
+  with_name(where, [&] { take_parameters(module, find); });
 }
 
 }  // namespace fovea::nn

@@ -68,14 +68,19 @@ ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const 
   const models::BertConfig config = models::bert_config(settings, (folder / "config.json").string());
   const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(folder, config.model_type);
   data::require_as_many_tokens(*tokenizer.tokenizer, config.vocab_size, folder.string());
-  Rng rng(0);
-  auto bert = std::make_unique<models::Bert>(
-      config, models::BertHeads{.labels = static_cast<int64_t>(labels.size())}, rng, false);
-  bert->name_labels(std::move(labels));
-  ClassifierParts parts = with_network(std::move(bert), max_tokens);
+  // The parts' network is the encoder within a classifier, as the checkpoint names its weights.
+  ClassifierParts parts;
+  auto network = nn::load_network(folder / "model.safetensors", [&] {
+    Rng rng(0);
+    auto bert = std::make_unique<models::Bert>(
+        config, models::BertHeads{.labels = static_cast<int64_t>(labels.size())}, rng);
+    bert->name_labels(std::move(labels));
+    parts = with_network(std::move(bert), max_tokens);
+    return std::move(parts.network);
+  });
+  parts.network = std::move(network);
   parts.tokenizer = tokenizer.tokenizer;
   take_tokenizer(folder, parts);
-  nn::load_weights(*parts.network, folder / "model.safetensors");
   return parts;
 }
 

@@ -3,13 +3,16 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "models/registry.h"
+#include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/bert_classifier.h"
 #include "tasks/model_folder.h"
 
 namespace fovea::tasks {
 
-ClassifierParts load_classifier(const std::filesystem::path& folder) {
+namespace {
+
+ClassifierParts read_classifier(const std::filesystem::path& folder) {
   if (is_foreign_folder(folder)) return load_bert_classifier(folder);
   const FolderConfig config = read_folder_config(folder, "classify");
   const std::string where = (folder / "config.json").string();
@@ -25,16 +28,27 @@ ClassifierParts load_classifier(const std::filesystem::path& folder) {
   if (config.model == kBertModel)
     return load_bert_checkpoint(folder, config.settings, parts.labels, parts.encoding.max_tokens);
   parts.tokenizer = data::load_tokenizers(folder).source;
-  Rng rng(0);
-  parts.network = models::make_model<models::Classifiers>(config.model, config.settings, rng);
-  parts.encoding.form = parts.network->form();
   const int64_t vocabulary = config.settings.value("vocabulary", int64_t{0});
   const int64_t classes = config.settings.value("classes", int64_t{0});
   require(parts.tokenizer->size() == vocabulary, folder.string(), ": the tokenizer has ",
           parts.tokenizer->size(), " tokens, but config.json says ", vocabulary);
   require(static_cast<int64_t>(parts.labels.size()) == classes, where, ": ", parts.labels.size(),
           " labels for ", classes, " classes");
-  nn::load_weights(*parts.network, folder / "model.safetensors");
+  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+    Rng rng(0);
+    return models::make_model<models::Classifiers>(config.model, config.settings, rng);
+  });
+  parts.encoding.form = parts.network->form();
+  return parts;
+}
+
+}  // namespace
+
+ClassifierParts load_classifier(const std::filesystem::path& folder, const std::string& compute) {
+  const Compute kind = compute_named(compute);
+  ClassifierParts parts = read_classifier(folder);
+  if (kind == Compute::int8) nn::round_to_int8(*parts.network, folder.string());
+  parts.prepared = nn::Prepared(*parts.network, kind);
   return parts;
 }
 
@@ -64,6 +78,7 @@ std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
   for (int64_t i = 0; i < texts.size(); ++i) sizes.push_back({texts.length(i), 0});
   data::BatchOrder order(std::move(sizes), 0, {.max_tokens = batch_tokens, .shuffle = false});
   const NoGrad no_grad;
+  const nn::Prepared prepared(network);
   nn::Context context;
   for (int64_t batch = 0; batch < order.batches_per_epoch(); ++batch) {
     const data::TextBatch packed = data::make_text_batch(texts, order.next());

@@ -28,17 +28,19 @@ struct ClassifierParts {
   std::unique_ptr<models::ClassificationModel> network;
   // Of a BERT-family encoder: the files its tokenizer came in, by name. Empty: the tokenizer writes its own.
   std::vector<std::pair<std::string, std::string>> tokenizer_files = {};
+  nn::Prepared prepared = {};  // of a folder opened for use
 };
 
-// Throws Error naming the file when something is missing, damaged or does not fit.
-ClassifierParts load_classifier(const std::filesystem::path& folder);
+// Opens a folder for use. compute: "float32" or "int8", whose products are made of eight-bit integers. Throws
+// Error naming the file when something is missing, damaged or does not fit.
+ClassifierParts load_classifier(const std::filesystem::path& folder, const std::string& compute = "float32");
 // Writes config.json, model.safetensors and the tokenizer, each atomically.
 void save_classifier(const std::filesystem::path& folder, const ClassifierParts& parts);
 // All but the weights.
 void save_classifier_config(const std::filesystem::path& folder, const ClassifierParts& parts);
 
 // A prediction for each text, in order; texts of similar length are looked at together, `batch_tokens` at a
-// time.
+// time. A text's prediction does not depend on the other texts, nor on the number of threads.
 std::vector<Prediction> classify(const ClassifierParts& parts, std::span<const std::string> texts,
                                  int64_t batch_tokens = 8192);
 // The same of tokens.

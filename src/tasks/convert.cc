@@ -11,7 +11,7 @@ Conversion convert_translation(const fs::path& folder, const std::string& to, co
   require(!out.empty() && !fs::exists(fs::symlink_status(out)), "convert: ", in_quotes(out.string()),
           " exists already; choose a new folder");
   const TranslationParts parts = load_translation(folder, to);
-  make_inference(*parts.network, parts.compute);  // refuses what could not be translated with
+  const Inference usable(*parts.network, parts.compute);  // refuses what could not be translated with
   DirectorySet set(out);
   save_translation(set.path(), parts);
   if (path_exists(folder / "README.md"))

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "autograd/ops.h"
 #include "data/encoder_tokenizer.h"
 #include "data/text.h"
 #include "infer/length_batches.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "models/bert_folder.h"
+#include "nn/int8_weights.h"
 
 namespace fovea::tasks {
 namespace {
@@ -56,10 +58,11 @@ std::vector<MaskCandidate> best_of(std::span<const float> logits, int64_t top,
 
 }  // namespace
 
-EncoderParts load_encoder(const std::filesystem::path& folder,
-                          const std::optional<models::BertHeads>& heads) {
+EncoderParts load_encoder(const std::filesystem::path& folder, const std::optional<models::BertHeads>& heads,
+                          const std::string& compute) {
   require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
   EncoderParts parts;
+  parts.compute = compute_named(compute);
   parts.folder = folder.string();
   parts.modules = data::read_sentence_modules(folder);
   const std::filesystem::path& model = parts.modules.model;
@@ -74,6 +77,7 @@ EncoderParts load_encoder(const std::filesystem::path& folder,
   models::LoadedBert loaded = models::load_bert(model, rng, heads);
   parts.network = std::move(loaded.network);
   parts.fresh = std::move(loaded.fresh);
+  if (parts.compute == Compute::int8) nn::round_to_int8(*parts.network, model.string());
   return parts;
 }
 
@@ -82,10 +86,11 @@ Embedder::Embedder(const EncoderParts& parts, const EmbedOptions& options)
       modules_(parts.modules),
       max_tokens_(options.max_tokens == 0 ? parts.modules.max_tokens : options.max_tokens),
       batch_tokens_(options.batch_tokens),
-      inference_(*parts.network) {
+      network_(*parts.network),
+      prepared_(network_, parts.compute) {
   if (!options.pooling.empty()) modules_.pooling = data::pooling_named(options.pooling);
   modules_.normalize = yes_or(options.normalize, modules_.normalize);
-  const int64_t marks = tokenizer_->marks_around(false), longest = inference_.config().longest();
+  const int64_t marks = tokenizer_->marks_around(false), longest = network_.config().longest();
   require(max_tokens_ >= marks && max_tokens_ <= longest, "max_tokens: got ", max_tokens_, ", wanted ", marks,
           " to ", longest);
   require(batch_tokens_ > 0, "batch_tokens: got ", batch_tokens_, ", wanted 1 or more");
@@ -128,7 +133,9 @@ Embeddings Embedder::embed(std::span<const std::string> lines) const {
       ids.insert(ids.end(), texts[i].begin(), texts[i].end());
       sizes.push_back(static_cast<int32_t>(texts[i].size()));
     }
-    const Tensor hidden = inference_.hidden({ids, sizes}, {});
+    const NoGrad no_grad;
+    nn::Context context;
+    const Tensor hidden = network_.hidden({ids, sizes}, {}, context).value();
     const float* states = hidden.data();
     for (const size_t i : members) {
       pool(states, lengths[i], result.rows.data() + static_cast<int64_t>(i) * width());
@@ -141,7 +148,8 @@ Embeddings Embedder::embed(std::span<const std::string> lines) const {
 MaskFiller::MaskFiller(const EncoderParts& parts)
     : tokenizer_(with_masked_head(parts).tokenizer),
       max_tokens_(parts.modules.max_tokens),
-      inference_(*parts.network) {}
+      network_(*parts.network),
+      prepared_(network_, parts.compute) {}
 
 std::vector<std::vector<MaskCandidate>> MaskFiller::fill(const std::string& text, int64_t top) const {
   require(top >= 1, "top: got ", top, ", wanted 1 or more");
@@ -152,11 +160,13 @@ std::vector<std::vector<MaskCandidate>> MaskFiller::fill(const std::string& text
   require(std::find(ids.begin(), ids.end(), tokenizer_->marks().mask) != ids.end(), "no ", mask,
           " in the text; put one where a word is to be found");
   require(tokens <= max_tokens_, "the text has ", tokens, " tokens, wanted at most ", max_tokens_);
-  const Tensor hidden = inference_.hidden({ids, {&tokens, 1}}, {});
+  const NoGrad no_grad;
+  nn::Context context;
+  const Var hidden = network_.hidden({ids, {&tokens, 1}}, {}, context);
   std::vector<std::vector<MaskCandidate>> found;
   for (int64_t i = 0; i < tokens; ++i) {
     if (ids[static_cast<size_t>(i)] != tokenizer_->marks().mask) continue;
-    const Tensor logits = inference_.token_logits(hidden.narrow(0, i, 1));
+    const Tensor logits = network_.token_logits(slice(hidden, 0, i, 1)).value();
     found.push_back(best_of(logits.span(), top, *tokenizer_));
   }
   return found;

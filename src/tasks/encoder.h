@@ -13,7 +13,6 @@
 #include "base/fields.h"
 #include "data/marked_tokenizer.h"
 #include "data/sentence_modules.h"
-#include "infer/bert_inference.h"
 #include "models/bert.h"
 
 namespace fovea::tasks {
@@ -23,14 +22,16 @@ struct EncoderParts {
   std::string folder;  // for messages
   std::unique_ptr<models::Bert> network;
   std::shared_ptr<const data::MarkedTokenizer> tokenizer;
-  data::SentenceModules modules;   // max_tokens is set: the most that the model can read, or fewer
-  std::vector<std::string> fresh;  // parameters that the folder lacks
+  data::SentenceModules modules;       // max_tokens is set: the most that the model can read, or fewer
+  std::vector<std::string> fresh;      // parameters that the folder lacks
+  Compute compute = Compute::float32;  // int8: the network's matrices are rounded to what int8 can say
 };
 
-// heads: as models::load_bert() has them. Throws Error naming the file when something is missing, damaged or
-// does not fit.
+// heads: as models::load_bert() has them. compute: "float32" or "int8". Throws Error naming the file when
+// something is missing, damaged or does not fit.
 EncoderParts load_encoder(const std::filesystem::path& folder,
-                          const std::optional<models::BertHeads>& heads = {});
+                          const std::optional<models::BertHeads>& heads = {},
+                          const std::string& compute = "float32");
 
 struct EmbedOptions {
   std::string pooling = "";    // empty: as the folder says, or mean
@@ -62,12 +63,12 @@ struct Embeddings {
 
 class Embedder {
  public:
-  // Packs the weights as they are now. Throws Error on options that make no sense.
+  // The parts must outlive this object. Throws Error on options that make no sense.
   Embedder(const EncoderParts& parts, const EmbedOptions& options);
 
   // A line's vector does not depend on the other lines. An empty line has one too.
   Embeddings embed(std::span<const std::string> lines) const;
-  int64_t width() const { return inference_.config().hidden_size; }
+  int64_t width() const { return network_.config().hidden_size; }
   int64_t max_tokens() const { return max_tokens_; }
 
  private:
@@ -76,7 +77,8 @@ class Embedder {
   std::shared_ptr<const data::MarkedTokenizer> tokenizer_;
   data::SentenceModules modules_;
   int64_t max_tokens_, batch_tokens_;
-  BertInference inference_;
+  const models::Bert& network_;
+  nn::Prepared prepared_;
 };
 
 struct MaskCandidate {
@@ -87,7 +89,7 @@ struct MaskCandidate {
 
 class MaskFiller {
  public:
-  // Packs the weights as they are now. Throws Error when the folder has no head for masked tokens.
+  // The parts must outlive this object. Throws Error when the folder has no head for masked tokens.
   explicit MaskFiller(const EncoderParts& parts);
 
   // For each masked place of the text its `top` best tokens, best first. Throws Error on a text without one,
@@ -97,7 +99,8 @@ class MaskFiller {
  private:
   std::shared_ptr<const data::MarkedTokenizer> tokenizer_;
   int64_t max_tokens_;
-  BertInference inference_;
+  const models::Bert& network_;
+  nn::Prepared prepared_;
 };
 
 // What load_encoder() is asked for by MaskFiller: the masked-token head.

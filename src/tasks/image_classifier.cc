@@ -5,6 +5,7 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "models/registry.h"
+#include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/model_folder.h"
 
@@ -15,7 +16,8 @@ constexpr int64_t kMostSide = 4096;
 
 }  // namespace
 
-ImageClassifierParts load_image_classifier(const std::filesystem::path& folder) {
+ImageClassifierParts load_image_classifier(const std::filesystem::path& folder, const std::string& compute) {
+  const Compute kind = compute_named(compute);
   const FolderConfig config = read_folder_config(folder, "image");
   const std::string where = (folder / "config.json").string();
   ImageClassifierParts parts;
@@ -30,8 +32,10 @@ ImageClassifierParts load_image_classifier(const std::filesystem::path& folder) 
   read("width", parts.form.width);
   read("mean", parts.moments.mean);
   read("deviation", parts.moments.deviation);
-  Rng rng(0);
-  parts.network = models::make_model<models::ImageClassifiers>(config.model, config.settings, rng);
+  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+    Rng rng(0);
+    return models::make_model<models::ImageClassifiers>(config.model, config.settings, rng);
+  });
   parts.form.channels = parts.network->config().channels;
   const auto channels = static_cast<size_t>(parts.form.channels);
   require(parts.form.height > 0 && parts.form.height <= kMostSide && parts.form.width > 0 &&
@@ -45,7 +49,8 @@ ImageClassifierParts load_image_classifier(const std::filesystem::path& folder) 
           " channels, deviations above 0");
   require(static_cast<int64_t>(parts.labels.size()) == parts.network->config().classes, where, ": ",
           parts.labels.size(), " labels for ", parts.network->config().classes, " classes");
-  nn::load_weights(*parts.network, folder / "model.safetensors");
+  if (kind == Compute::int8) nn::round_to_int8(*parts.network, folder.string());
+  parts.prepared = nn::Prepared(*parts.network, kind);
   return parts;
 }
 
@@ -71,6 +76,7 @@ std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, con
   std::vector<Prediction> told;
   const data::PictureForm& form = parts.form;
   const NoGrad no_grad;
+  const nn::Prepared prepared(*parts.network);
   const nn::Context context;
   for (int64_t first = 0; first < pictures.count(); first += batch) {
     const int64_t count = std::min(batch, pictures.count() - first);

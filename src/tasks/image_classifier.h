@@ -21,10 +21,13 @@ struct ImageClassifierParts {
   data::PictureForm form;
   data::PixelMoments moments;  // of the training pictures
   std::unique_ptr<models::ImageClassifier> network;
+  nn::Prepared prepared = {};  // of a folder opened for use
 };
 
-// Throws Error naming the file when something is missing, damaged or does not fit.
-ImageClassifierParts load_image_classifier(const std::filesystem::path& folder);
+// Opens a folder for use. compute: "float32" or "int8", which the gates and the output layer then use;
+// convolutions stay float32. Throws Error naming the file when something is missing, damaged or does not fit.
+ImageClassifierParts load_image_classifier(const std::filesystem::path& folder,
+                                           const std::string& compute = "float32");
 // Writes config.json and model.safetensors, each atomically.
 void save_image_classifier(const std::filesystem::path& folder, const ImageClassifierParts& parts);
 // All but the weights.

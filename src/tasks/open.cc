@@ -4,6 +4,7 @@
 #include "base/thread_limit.h"
 #include "data/text.h"
 #include "io/file.h"
+#include "nn/prepared_linear.h"
 #include "tasks/open_kinds.h"
 
 namespace fovea::tasks {
@@ -19,6 +20,7 @@ Ability usual_purpose(const FolderContents& contents) {
 }
 
 std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, const OpenOptions& options) {
+  if (!options.compute.empty()) compute_named(options.compute);  // an unknown name is not the folder's fault
   if (purpose == Ability::embed) return open_embedder(std::move(contents), options);
   if (purpose == Ability::fill) return open_mask_filler(std::move(contents), options);
   switch (contents.kind) {

@@ -17,9 +17,10 @@ constexpr int64_t kBatchTokens = 8192;
 
 class OpenTextClassifier : public OpenFolder {
  public:
-  explicit OpenTextClassifier(FolderContents contents)
-      : OpenFolder(std::move(contents)),
-        model_(errors_as<ModelError>([&] { return load_classifier(this->contents().folder); })) {}
+  OpenTextClassifier(FolderContents contents, const OpenOptions& options)
+      : OpenFolder(std::move(contents)), model_(errors_as<ModelError>([&] {
+          return load_classifier(this->contents().folder, compute_of(options));
+        })) {}
 
   void check(const AnswerOptions& options) const override {
     if (options.words) contents().require_can(Ability::explain);
@@ -96,9 +97,10 @@ class OpenTextClassifier : public OpenFolder {
 
 class OpenImageClassifier : public OpenFolder {
  public:
-  explicit OpenImageClassifier(FolderContents contents)
-      : OpenFolder(std::move(contents)),
-        model_(errors_as<ModelError>([&] { return load_image_classifier(this->contents().folder); })) {}
+  OpenImageClassifier(FolderContents contents, const OpenOptions& options)
+      : OpenFolder(std::move(contents)), model_(errors_as<ModelError>([&] {
+          return load_image_classifier(this->contents().folder, compute_of(options));
+        })) {}
 
   void check(const AnswerOptions& options) const override {
     require(!options.words, "--weights works for text models only; use `fovea explain` for pictures");
@@ -160,12 +162,12 @@ class OpenImageClassifier : public OpenFolder {
 
 }  // namespace
 
-std::unique_ptr<OpenFolder> open_text_classifier(FolderContents contents, const OpenOptions&) {
-  return std::make_unique<OpenTextClassifier>(std::move(contents));
+std::unique_ptr<OpenFolder> open_text_classifier(FolderContents contents, const OpenOptions& options) {
+  return std::make_unique<OpenTextClassifier>(std::move(contents), options);
 }
 
-std::unique_ptr<OpenFolder> open_image_classifier(FolderContents contents, const OpenOptions&) {
-  return std::make_unique<OpenImageClassifier>(std::move(contents));
+std::unique_ptr<OpenFolder> open_image_classifier(FolderContents contents, const OpenOptions& options) {
+  return std::make_unique<OpenImageClassifier>(std::move(contents), options);
 }
 
 }  // namespace fovea::tasks

@@ -12,7 +12,7 @@ class OpenEmbedder : public OpenFolder {
   OpenEmbedder(FolderContents contents, const OpenOptions& options)
       : OpenFolder(std::move(contents)),
         model_(errors_as<ModelError>(
-            [&] { return load_encoder(this->contents().folder, models::BertHeads{}); })),
+            [&] { return load_encoder(this->contents().folder, models::BertHeads{}, compute_of(options)); })),
         embedder_(model_, options.embed) {}
 
   std::vector<Answer> answer_inputs(std::span<const Input> inputs, const AnswerOptions&) const override {
@@ -41,9 +41,10 @@ class OpenEmbedder : public OpenFolder {
 
 class OpenMaskFiller : public OpenFolder {
  public:
-  explicit OpenMaskFiller(FolderContents contents)
+  OpenMaskFiller(FolderContents contents, const OpenOptions& options)
       : OpenFolder(std::move(contents)),
-        model_(errors_as<ModelError>([&] { return load_encoder(this->contents().folder, kMaskedHead); })),
+        model_(errors_as<ModelError>(
+            [&] { return load_encoder(this->contents().folder, kMaskedHead, compute_of(options)); })),
         filler_(model_) {}
 
   void check(const AnswerOptions& options) const override {
@@ -88,8 +89,8 @@ std::unique_ptr<OpenFolder> open_embedder(FolderContents contents, const OpenOpt
   return std::make_unique<OpenEmbedder>(std::move(contents), options);
 }
 
-std::unique_ptr<OpenFolder> open_mask_filler(FolderContents contents, const OpenOptions&) {
-  return std::make_unique<OpenMaskFiller>(std::move(contents));
+std::unique_ptr<OpenFolder> open_mask_filler(FolderContents contents, const OpenOptions& options) {
+  return std::make_unique<OpenMaskFiller>(std::move(contents), options);
 }
 
 std::string npy_file(std::span<const std::vector<float>> vectors, int64_t width) {

@@ -14,6 +14,11 @@ std::unique_ptr<OpenFolder> open_image_classifier(FolderContents contents, const
 std::unique_ptr<OpenFolder> open_embedder(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_mask_filler(FolderContents contents, const OpenOptions& options);
 
+// What a folder that says nothing of it is computed with.
+inline std::string compute_of(const OpenOptions& options) {
+  return options.compute.empty() ? "float32" : options.compute;
+}
+
 // What makes a text useless to any model; empty: nothing.
 std::string text_fault(const Input& input);
 

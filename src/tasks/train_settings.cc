@@ -130,19 +130,6 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
   }
 }
 
-// A network of these settings for the least data there can be: what is wrong with a setting shows here.
-template <class Training>
-void check_model(const TrainSettings<Training>& settings) {
-  using Models = typename Training::Models;
-  Json counted = Json::object();
-  for (const std::string_view name : Models::kCounted)
-    counted[std::string(name)] = name == "classes" ? 2 : name == "channels" ? 1 : 8;
-  Rng rng(0);
-  models::make_model<Models>(settings.training.model,
-                             models::model_config<Models>(settings.training.model, settings.model, counted),
-                             rng);
-}
-
 template <class Training>
 void check_choices(const Training& training) {
   for_each_field<Training>([&](const auto& field) {
@@ -209,7 +196,7 @@ void check_settings(const TrainSettings<Training>& settings) {
   if (from_encoder(settings.training))
     require(settings.model.empty(), "from: the encoder keeps its own sizes; got ", settings.model.dump());
   else
-    check_model(settings);
+    models::check_settings<typename Training::Models>(settings.training.model, settings.model);
 }
 
 template <class Training>

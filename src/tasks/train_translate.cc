@@ -51,6 +51,7 @@ class Validator {
   }
 
   train::Validation run() {
+    const nn::Prepared prepared(*parts_.network);
     nn::Context context;
     double sum = 0;
     int64_t tokens = 0;

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "infer/decode_all.h"
-#include "infer/int8_weights.h"
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "models/registry.h"
+#include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/model_folder.h"
 
@@ -49,22 +49,18 @@ TranslationParts load_translation(const std::filesystem::path& folder, const std
   parts.config = config.settings;
   parts.alignment = alignment_of(config, folder);
   parts.tokenizers = data::load_tokenizers(folder);
-  Rng rng(0);
-  parts.network = models::make_model<models::Translators>(config.model, config.settings, rng);
   const int64_t source = config.settings.value("source_vocabulary", int64_t{0});
   const int64_t target = config.settings.value("target_vocabulary", int64_t{0});
   require(parts.tokenizers.source->size() == source && parts.tokenizers.target->size() == target,
           folder.string(), ": the tokenizer has ", parts.tokenizers.source->size(), " and ",
           parts.tokenizers.target->size(), " tokens, but config.json says ", source, " and ", target);
   const std::filesystem::path weights = folder / "model.safetensors";
-  const SafetensorsFile file(weights);
-  try {
-    nn::load_parameters(*parts.network,
-                        [&](std::string_view name) { return read_weight(*file, std::string(name)); });
-    if (parts.compute == Compute::int8) round_to_int8(*parts.network);
-  } catch (const Error& error) {
-    fail(weights.string(), ": ", error.what());
-  }
+  parts.network = nn::load_network(weights, [&] {
+    Rng rng(0);
+    return models::make_model<models::Translators>(config.model, config.settings, rng);
+  });
+  if (parts.compute == Compute::int8) nn::round_to_int8(*parts.network, weights.string());
+  parts.prepared = nn::Prepared(*parts.network, parts.compute);
   return parts;
 }
 
@@ -84,7 +80,7 @@ void save_translation(const std::filesystem::path& folder, const TranslationPart
   make_directories(folder);
   const std::filesystem::path weights = folder / "model.safetensors";
   if (parts.compute == Compute::int8)
-    save_int8_weights(*parts.network, weights, {{"format", "fovea"}});
+    nn::save_int8_weights(*parts.network, weights, {{"format", "fovea"}});
   else
     save_safetensors(weights, nn::weights_of(*parts.network), {{"format", "fovea"}});
   save_translation_config(folder, parts);
@@ -92,7 +88,7 @@ void save_translation(const std::filesystem::path& folder, const TranslationPart
 
 Translator::Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers,
                        Compute compute)
-    : tokenizers_(tokenizers), inference_(make_inference(network, compute)) {}
+    : tokenizers_(tokenizers), inference_(network, compute) {}
 
 std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines,
                                                             const TranslateOptions& options) const {
@@ -118,7 +114,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
     limits.push_back(source.empty() ? 0 : static_cast<int32_t>(std::min(limit, 1e6)));
     source.push_back(data::kEnd);
   }
-  const auto found = decode_all(*inference_, sources, limits, beam, {.tokens = options.batch_tokens});
+  const auto found = decode_all(inference_, sources, limits, beam, {.tokens = options.batch_tokens});
   std::vector<std::vector<Translation>> results(lines.size());
   for (size_t i = 0; i < lines.size(); ++i)
     for (const Hypothesis& hypothesis : found[i])

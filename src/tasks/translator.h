@@ -67,10 +67,11 @@ struct TranslationParts {
   data::Tokenizers tokenizers;
   std::optional<AlignmentChoice> alignment = {};  // empty: not measured
   Compute compute = Compute::float32;  // int8: the network's matrices are rounded to what int8 can say
+  nn::Prepared prepared = {};          // of a folder opened for use
 };
 
-// compute: "float32" or "int8"; empty: what the folder says. Throws Error naming the file when something is
-// missing, damaged or does not fit.
+// Opens a folder for use. compute: "float32" or "int8"; empty: what the folder says. Throws Error naming the
+// file when something is missing, damaged or does not fit.
 TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute = "");
 // Writes config.json, model.safetensors (of integers when parts.compute is int8) and the tokenizer, each
 // atomically.
@@ -80,7 +81,7 @@ void save_translation_config(const std::filesystem::path& folder, const Translat
 
 class Translator {
  public:
-  // Packs the weights as they are now.
+  // The network must outlive this object, and its weights must not change meanwhile.
   Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers,
              Compute compute = Compute::float32);
 
@@ -91,7 +92,7 @@ class Translator {
 
  private:
   const data::Tokenizers tokenizers_;
-  std::unique_ptr<Inference> inference_;
+  const Inference inference_;
 };
 
 }  // namespace fovea::tasks

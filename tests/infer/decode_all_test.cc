@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
-#include "infer/transformer_decoder.h"
 #include "models/bahdanau.h"
 #include "models/luong.h"
+#include "models/transformer.h"
 
 namespace fovea {
 namespace {
@@ -51,11 +51,11 @@ TEST(DecodeAll, GreedySearchFindsTheSameWithScoresAndWithout) {
   for (const models::TranslationModel* model :
        std::initializer_list<const models::TranslationModel*>{&transformer, &bahdanau, &luong}) {
     for (const Compute compute : {Compute::float32, Compute::int8}) {
-      const auto inference = make_inference(*model, compute);
+      const Inference inference(*model, compute);
       BeamOptions options{.beam = 1, .begin = data::kBegin, .end = data::kEnd};
-      const auto wanted = decode_all(*inference, work.sources, work.limits, options);
+      const auto wanted = decode_all(inference, work.sources, work.limits, options);
       options.scores = false;
-      const auto found = decode_all(*inference, work.sources, work.limits, options);
+      const auto found = decode_all(inference, work.sources, work.limits, options);
       for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i][0].tokens, wanted[i][0].tokens);
     }
   }
@@ -64,7 +64,7 @@ TEST(DecodeAll, GreedySearchFindsTheSameWithScoresAndWithout) {
 TEST(DecodeAll, BatchesAndThreadsChangeNothing) {
   Rng rng(4);
   const models::Transformer model(small_config(), rng);
-  const TransformerInference inference(model);
+  const Inference inference(model);
   const Work work(rng);
   const auto& sources = work.sources;
   const auto& limits = work.limits;

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
-#include "infer/random_tensor.h"
+#include "base/parallel.h"
+#include "nn/random_tensor.h"
 
 namespace fovea {
 namespace {
@@ -68,6 +71,26 @@ TEST_P(OutputLayerTest, WhatIsNotFiniteIsTold) {
     x.data()[20] = bad;
     EXPECT_THROW(layer.best(x, skipped), Error);
   }
+}
+
+TEST_P(OutputLayerTest, LogitsAreTheLayerWithTheSummaryOfEveryBlock) {
+  constexpr int64_t kIn = 64, kOut = 2600, kRows = 53;
+  const Tensor weight = normal({kOut, kIn}, 1), bias = normal({kOut}, 2);
+  const OutputLayer layer(weight, bias, GetParam());
+  const Tensor x = normal({kRows, kIn}, 3);
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return a.shape() == b.shape() &&
+           std::memcmp(a.data(), b.data(), sizeof(float) * static_cast<size_t>(a.count())) == 0;
+  };
+  const Logits wanted(nn::PreparedLinear(weight, bias, GetParam())(x));
+  for (const int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    const Logits found = layer.logits(x);
+    EXPECT_TRUE(same(found.values, wanted.values));
+    EXPECT_TRUE(same(found.largest, wanted.largest));
+    EXPECT_TRUE(same(found.sums, wanted.sums));
+  }
+  set_num_threads(0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Computes, OutputLayerTest, ::testing::Values(Compute::float32, Compute::int8));

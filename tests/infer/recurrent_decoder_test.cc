@@ -45,10 +45,10 @@ Tensor forced_logits(const models::TranslationModel& model, const data::Batch& b
 TEST(RecurrentDecoders, StepsEqualTheTrainingCodeAndRowsCarryTheirPastsAlong) {
   for (const ModelChoice& choice : recurrent_choices()) {
     const auto model = make(choice);
-    const auto inference = make_inference(*model);
+    const Inference inference(*model);
     Rng rng(7);
     const data::Batch batch = testing::reversals(rng, 3, 26, 1, 8);
-    const auto decoder = inference->start({batch.source, batch.source_lengths});
+    const auto decoder = inference.start({batch.source, batch.source_lengths});
     testing::walk_as_a_beam(*decoder, rng,
                             [&](size_t sentence, const std::vector<int32_t>& prefix, const float* logits) {
                               data::Batch one = testing::only(batch, sentence);
@@ -66,11 +66,11 @@ TEST(RecurrentDecoders, StepsEqualTheTrainingCodeAndRowsCarryTheirPastsAlong) {
 TEST(RecurrentDecoders, GreedySearchIsTheTrainingCodesBestTokenByToken) {
   for (const ModelChoice& choice : recurrent_choices()) {
     const auto model = make(choice);
-    const auto inference = make_inference(*model);
+    const Inference inference(*model);
     Rng rng(8);
     const data::Batch batch = testing::reversals(rng, 6, 26, 1, 8);
     const std::vector<int32_t> limits(6, 12);
-    const auto found = beam_search(*inference->start({batch.source, batch.source_lengths}), limits,
+    const auto found = beam_search(*inference.start({batch.source, batch.source_lengths}), limits,
                                    {.beam = 1, .begin = data::kBegin, .end = data::kEnd});
     for (size_t s = 0; s < 6; ++s) {
       data::Batch one = testing::only(batch, s);
@@ -96,8 +96,8 @@ TEST(RecurrentDecoders, WeightsOfEightBitsSayNearlyTheSame) {
     const data::Batch batch = testing::reversals(rng, 3, 26, 1, 8);
     std::vector<std::vector<float>> said(2);
     for (const Compute compute : {Compute::float32, Compute::int8}) {
-      const auto inference = make_inference(*model, compute);
-      const auto decoder = inference->start({batch.source, batch.source_lengths});
+      const Inference inference(*model, compute);
+      const auto decoder = inference.start({batch.source, batch.source_lengths});
       Rng moves(11);
       testing::walk_as_a_beam(*decoder, moves, [&](size_t, const std::vector<int32_t>&, const float* logits) {
         auto& all = said[compute == Compute::int8 ? 1 : 0];
@@ -116,14 +116,14 @@ TEST(RecurrentDecoders, ALineIsTranslatedTheSameInAnyBatch) {
     const data::Batch batch = testing::reversals(rng, 12, 26, 1, 8);
     const std::vector<int32_t> limits(12, 15);
     for (const Compute compute : {Compute::float32, Compute::int8}) {
-      const auto inference = make_inference(*model, compute);
+      const Inference inference(*model, compute);
       for (const int beam : {1, 4}) {
         const BeamOptions options{.beam = beam, .begin = data::kBegin, .end = data::kEnd};
         const auto together =
-            beam_search(*inference->start({batch.source, batch.source_lengths}), limits, options);
+            beam_search(*inference.start({batch.source, batch.source_lengths}), limits, options);
         for (size_t s = 0; s < 12; ++s) {
           const data::Batch one = testing::only(batch, s);
-          const auto alone = beam_search(*inference->start({one.source, one.source_lengths}),
+          const auto alone = beam_search(*inference.start({one.source, one.source_lengths}),
                                          std::span(limits).subspan(0, 1), options);
           EXPECT_EQ(alone[0][0].tokens, together[s][0].tokens) << choice.model << choice.settings;
           EXPECT_EQ(alone[0][0].score, together[s][0].score) << choice.model << choice.settings;

@@ -1,4 +1,4 @@
-#include "infer/transformer_decoder.h"
+#include "infer/inference.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 
 #include "autograd/ops.h"
 #include "infer/beam_walk.h"
+#include "models/transformer.h"
 
 namespace fovea {
 namespace {
@@ -47,19 +48,21 @@ std::vector<float> uncached(const models::Transformer& model, std::vector<int32_
                             std::vector<int32_t> prefix) {
   const NoGrad no_grad;
   nn::Context context;
-  const std::vector<int32_t> source_length{static_cast<int32_t>(source.size())};
-  const std::vector<int32_t> target_length{static_cast<int32_t>(prefix.size())};
-  const models::Sentences s(source, source_length), t(prefix, target_length);
-  const Var hidden = model.decode(model.encode(s, context), s, t, context);
-  const Var last = reshape(slice(hidden, 1, t.total() - 1, 1), {1, model.config().width});
+  data::Batch batch;
+  batch.source_lengths = {static_cast<int32_t>(source.size())};
+  batch.target_lengths = {static_cast<int32_t>(prefix.size())};
+  batch.source = std::move(source);
+  batch.target_in = batch.target_out = std::move(prefix);
+  const Var hidden = model.states(batch, context);
+  const Var last = slice(hidden, 0, hidden.size(0) - 1, 1);
   return linear(last, model.output).value().to_vector();
 }
 
-TEST(TransformerInference, CachedLogitsEqualThoseOfTheWholePrefix) {
+TEST(TransformerDecoding, CachedLogitsEqualThoseOfTheWholePrefix) {
   for (const bool norm_first : {false, true}) {
     Rng rng(4);
     const models::Transformer model(config(norm_first), rng);
-    const TransformerInference inference(model);
+    const Inference inference(model);
     const Sources sources = draw_sources(rng, 3);
     const auto decoder = inference.start(sources.sentences());
     testing::walk_as_a_beam(
@@ -74,13 +77,13 @@ TEST(TransformerInference, CachedLogitsEqualThoseOfTheWholePrefix) {
   }
 }
 
-TEST(TransformerInference, WeightsOfEightBitsSayNearlyTheSame) {
+TEST(TransformerDecoding, WeightsOfEightBitsSayNearlyTheSame) {
   Rng rng(4);
   const models::Transformer model(config(false), rng);
   const Sources sources = draw_sources(rng, 3);
   std::vector<std::vector<float>> said(2);
   for (const Compute compute : {Compute::float32, Compute::int8}) {
-    const TransformerInference inference(model, compute);
+    const Inference inference(model, compute);
     const auto decoder = inference.start(sources.sentences());
     Rng moves(11);
     testing::walk_as_a_beam(*decoder, moves, [&](size_t, const std::vector<int32_t>&, const float* logits) {
@@ -92,13 +95,13 @@ TEST(TransformerInference, WeightsOfEightBitsSayNearlyTheSame) {
   EXPECT_LT(testing::relative_difference(said[1], said[0]), 0.05);
 }
 
-TEST(TransformerInference, ALineIsTranslatedTheSameInAnyBatch) {
+TEST(TransformerDecoding, ALineIsTranslatedTheSameInAnyBatch) {
   Rng rng(9);
   const models::Transformer model(config(false), rng);
   const Sources sources = draw_sources(rng, 12);
   const std::vector<int32_t> limits(12, 15);
   for (const Compute compute : {Compute::float32, Compute::int8}) {
-    const TransformerInference inference(model, compute);
+    const Inference inference(model, compute);
     for (const int beam : {1, 4}) {
       const BeamOptions options{.beam = beam, .begin = data::kBegin, .end = data::kEnd};
       const auto together = beam_search(*inference.start(sources.sentences()), limits, options);

@@ -186,7 +186,8 @@ TEST(ClassificationModels, RefuseSettingsThatMakeNoSense) {
   EXPECT_EQ(refusal("lstm", {{"pooling", "max"}}), "lstm: pooling 'max', wanted attention, mean or last");
   EXPECT_NE(refusal("lstm", {{"score", "bilinear"}}).find("wanted additive, dot, scaled_dot or cosine"),
             std::string::npos);
-  EXPECT_EQ(refusal("han", {{"dropout", 1.5}}), "han: dropout 1.5, wanted 0 or more and below 1");
+  EXPECT_EQ(refusal("han", {{"dropout", 1.5}}),
+            "model settings: dropout is 1.5, wanted 0 or more and below 1");
   EXPECT_NE(refusal("transformer", {{"self_attention", "dot / documents(3)"}}).find("pattern of positions"),
             std::string::npos);
   EXPECT_NE(refusal("transformers", {}).find("did you mean 'transformer'"), std::string::npos);

@@ -10,6 +10,13 @@ target_link_libraries(test_models_classification_test PRIVATE nlohmann_json::nlo
 fovea_test(models/bert_test golden)
 target_compile_definitions(test_models_bert_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
 target_link_libraries(test_models_bert_test PRIVATE nlohmann_json::nlohmann_json)
+fovea_test(models/bert_in_use_test unit)
+target_link_libraries(test_models_bert_in_use_test PRIVATE nlohmann_json::nlohmann_json)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_test(NAME models/bert_in_use_test_sse4 COMMAND test_models_bert_in_use_test)
+  set_tests_properties(models/bert_in_use_test_sse4 PROPERTIES LABELS unit
+                       ENVIRONMENT "OMP_WAIT_POLICY=passive;FOVEA_ISA=sse4")
+endif()
 fovea_test(models/image_test golden unit)
 target_compile_definitions(test_models_image_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
 fovea_test(models/mobilenet_test golden unit data)

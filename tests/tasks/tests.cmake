@@ -1,6 +1,7 @@
 fovea_test(tasks/translate_test unit)
 fovea_test(tasks/explain_test unit)
 fovea_test(tasks/classify_test unit)
+fovea_test(tasks/hostile_config_test unit)
 fovea_test(tasks/training_run_test unit)
 fovea_test(tasks/encoder_test unit)
 target_compile_definitions(test_tasks_encoder_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")

@@ -11,16 +11,19 @@
 #include "io/safetensors.h"
 #include "nn/module.h"
 
-namespace fovea {
+namespace fovea::nn {
 
-// Replaces every matrix by what its integers say. Throws Error, naming the parameter, when one is not finite.
-void round_to_int8(const nn::Module& module);
+// Replaces every matrix by what its integers say. Throws Error, beginning with `where` and naming the
+// parameter, when one is not finite.
+void round_to_int8(const Module& module, const std::string& where);
 
 // Replaces the file atomically.
-void save_int8_weights(const nn::Module& module, const std::filesystem::path& path, const Metadata& metadata);
+void save_int8_weights(const Module& module, const std::filesystem::path& path, const Metadata& metadata);
 
 // A parameter of a file that may hold integers; undefined when it has none of the name. Throws Error when a
 // matrix of integers lacks its scales, or they do not fit it or are no scales.
-Tensor read_weight(const SafetensorsView& file, const std::string& name);
+Tensor read_weight(const SafetensorsFile& file, const std::string& name);
+// Whether the tensor holds the scales of a matrix of integers.
+bool is_scale(const SafetensorsView& file, std::string_view name);
 
-}  // namespace fovea
+}  // namespace fovea::nn

@@ -1,4 +1,4 @@
-#include "infer/packed_linear.h"
+#include "nn/prepared_linear.h"
 
 #include <algorithm>
 #include <vector>
@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "kernels/int8_gemm.h"
 #include "kernels/packed_gemm.h"
-#include "kernels/topk.h"
 
 namespace fovea {
 namespace {
@@ -29,7 +28,9 @@ Compute compute_named(std::string_view name) {
   return Compute::int8;
 }
 
-PackedLinear::PackedLinear(const Tensor& weight, const Tensor& bias, Compute compute)
+namespace nn {
+
+PreparedLinear::PreparedLinear(const Tensor& weight, const Tensor& bias, Compute compute)
     : compute_(compute), in_(weight.size(1)), out_(weight.size(0)) {
   const Tensor rows = weight.contiguous();
   if (bias.defined()) bias_ = bias.clone();
@@ -49,7 +50,7 @@ PackedLinear::PackedLinear(const Tensor& weight, const Tensor& bias, Compute com
 }
 
 // Rows and columns of one call that are computed together.
-struct PackedLinear::Block {
+struct PreparedLinear::Block {
   int64_t rows, column_begin, column_end;
   const float* x;       // float32: the rows
   const int32_t* q;     // int8: the rows, quantised,
@@ -57,7 +58,7 @@ struct PackedLinear::Block {
   float* y;
 };
 
-void PackedLinear::multiply(const Block& block) const {
+void PreparedLinear::multiply(const Block& block) const {
   const float* bias = bias_.defined() ? bias_.data() : nullptr;
   if (compute_ == Compute::float32) {
     kernels::packed_gemm_kernels().multiply({.m = block.rows,
@@ -87,8 +88,8 @@ void PackedLinear::multiply(const Block& block) const {
   }
 }
 
-void PackedLinear::run(const Tensor& x, float* y, int64_t unit,
-                       FunctionRef<void(int64_t, int64_t, int64_t, int64_t)> after) const {
+void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
+                         FunctionRef<void(int64_t, int64_t, int64_t, int64_t)> after) const {
   FOVEA_ASSERT(x.is_contiguous() && x.size(-1) == in_);
   const int64_t rows = x.size(0);
   const bool int8 = compute_ == Compute::int8;
@@ -125,7 +126,7 @@ void PackedLinear::run(const Tensor& x, float* y, int64_t unit,
   });
 }
 
-Tensor PackedLinear::operator()(const Tensor& x, kernels::Epilogue activation) const {
+Tensor PreparedLinear::operator()(const Tensor& x, kernels::Epilogue activation) const {
   Tensor y({x.size(0), out_});
   run(x, y.data(), 1, [&](int64_t begin, int64_t end, int64_t column, int64_t column_end) {
     if (activation == kernels::Epilogue::none) return;
@@ -138,17 +139,9 @@ Tensor PackedLinear::operator()(const Tensor& x, kernels::Epilogue activation) c
   return y;
 }
 
-void PackedLinear::write(const Tensor& x, float* y) const {
+void PreparedLinear::write(const Tensor& x, float* y) const {
   run(x, y, 1, [](int64_t, int64_t, int64_t, int64_t) {});
 }
 
-Logits PackedLinear::logits(const Tensor& x) const {
-  Logits result(x.size(0), out_);
-  run(x, result.values.data(), kernels::kTopBlock,
-      [&](int64_t begin, int64_t end, int64_t column, int64_t column_end) {
-        result.summarise(begin, end, column, column_end);
-      });
-  return result;
-}
-
+}  // namespace nn
 }  // namespace fovea

@@ -1,4 +1,4 @@
-#include "infer/packed_linear.h"
+#include "nn/prepared_linear.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "base/parallel.h"
-#include "infer/random_tensor.h"
+#include "nn/random_tensor.h"
 
-namespace fovea {
+namespace fovea::nn {
 namespace {
 
 struct Case {
@@ -17,12 +17,12 @@ struct Case {
   bool bias, relu;
 };
 
-class PackedLinearTest : public ::testing::TestWithParam<Compute> {};
+class PreparedLinearTest : public ::testing::TestWithParam<Compute> {};
 
-TEST_P(PackedLinearTest, IsTheLayerForAnyNumberOfRows) {
+TEST_P(PreparedLinearTest, IsTheLayerForAnyNumberOfRows) {
   for (const Case& c : {Case{5, 3, true, true}, {64, 100, false, false}, {130, 517, true, true}}) {
     const Tensor weight = normal({c.out, c.in}, 1), bias = c.bias ? normal({c.out}, 2) : Tensor();
-    const PackedLinear layer(weight, bias, GetParam());
+    const PreparedLinear layer(weight, bias, GetParam());
     for (const int64_t rows : {0, 1, 7, 48, 49, 101}) {
       const Tensor x = normal({rows, c.in}, 3);
       const Tensor y = layer(x, c.relu ? kernels::Epilogue::relu : kernels::Epilogue::none);
@@ -42,28 +42,9 @@ TEST_P(PackedLinearTest, IsTheLayerForAnyNumberOfRows) {
   }
 }
 
-TEST_P(PackedLinearTest, LogitsAreTheLayerWithTheSummaryOfEveryBlock) {
-  constexpr int64_t kIn = 64, kOut = 2600, kRows = 53;
-  const PackedLinear layer(normal({kOut, kIn}, 1), normal({kOut}, 2), GetParam());
-  const Tensor x = normal({kRows, kIn}, 3);
-  const auto same = [](const Tensor& a, const Tensor& b) {
-    return a.shape() == b.shape() &&
-           std::memcmp(a.data(), b.data(), sizeof(float) * static_cast<size_t>(a.count())) == 0;
-  };
-  const Logits wanted(layer(x));
-  for (const int threads : {1, 2, 3}) {
-    set_num_threads(threads);
-    const Logits found = layer.logits(x);
-    EXPECT_TRUE(same(found.values, wanted.values));
-    EXPECT_TRUE(same(found.largest, wanted.largest));
-    EXPECT_TRUE(same(found.sums, wanted.sums));
-  }
-  set_num_threads(0);
-}
-
-TEST_P(PackedLinearTest, ARowGivesTheSameBytesAloneInABatchAndOnAnyThreadCount) {
+TEST_P(PreparedLinearTest, ARowGivesTheSameBytesAloneInABatchAndOnAnyThreadCount) {
   constexpr int64_t kIn = 300, kOut = 1033, kRows = 101;
-  const PackedLinear layer(normal({kOut, kIn}, 1), normal({kOut}, 2), GetParam());
+  const PreparedLinear layer(normal({kOut, kIn}, 1), normal({kOut}, 2), GetParam());
   const Tensor x = normal({kRows, kIn}, 3);
   const Tensor whole = layer(x, kernels::Epilogue::gelu);
   for (const int threads : {1, 2, 3}) {
@@ -78,10 +59,10 @@ TEST_P(PackedLinearTest, ARowGivesTheSameBytesAloneInABatchAndOnAnyThreadCount) 
   set_num_threads(0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Computes, PackedLinearTest, ::testing::Values(Compute::float32, Compute::int8),
+INSTANTIATE_TEST_SUITE_P(Computes, PreparedLinearTest, ::testing::Values(Compute::float32, Compute::int8),
                          [](const auto& chosen) {
                            return chosen.param == Compute::int8 ? "int8" : "float32";
                          });
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::nn

@@ -1,23 +1,24 @@
-#include "infer/int8_weights.h"
+#include "nn/int8_weights.h"
 
 #include <cmath>
 #include <vector>
 
+#include "autograd/tape.h"
 #include "base/error.h"
 #include "io/json.h"
 #include "kernels/int8_gemm.h"
 
-namespace fovea {
+namespace fovea::nn {
 namespace {
 
-constexpr const char* kScaleEnding = ".scale";
+constexpr std::string_view kScaleEnding = ".scale";
 
 struct Int8Matrix {
   std::vector<int8_t> q;
   std::vector<float> scales;
 };
 
-Int8Matrix quantized(const nn::NamedParameter& parameter) {
+Int8Matrix quantized(const NamedParameter& parameter) {
   const Tensor weight = parameter.value.value().contiguous();
   Int8Matrix matrix;
   matrix.q.resize(static_cast<size_t>(weight.count()));
@@ -39,19 +40,23 @@ Tensor dequantized(const Int8Matrix& matrix, const Shape& shape) {
 
 }  // namespace
 
-void round_to_int8(const nn::Module& module) {
-  for (const nn::NamedParameter& parameter : module.parameters())
-    if (parameter.value.rank() == 2)
-      parameter.value.set_value(dequantized(quantized(parameter), parameter.value.shape()));
+void round_to_int8(const Module& module, const std::string& where) {
+  for (const NamedParameter& parameter : module.parameters()) {
+    if (parameter.value.rank() != 2) continue;
+    try {
+      take_value(parameter.value, dequantized(quantized(parameter), parameter.value.shape()));
+    } catch (const Error& error) {
+      fail(where, ": ", error.what());
+    }
+  }
 }
 
-void save_int8_weights(const nn::Module& module, const std::filesystem::path& path,
-                       const Metadata& metadata) {
-  const std::vector<nn::NamedParameter> state = module.state();
+void save_int8_weights(const Module& module, const std::filesystem::path& path, const Metadata& metadata) {
+  const std::vector<NamedParameter> state = module.state();
   std::vector<Int8Matrix> matrices;
   matrices.reserve(state.size());  // what is to be written points into it
   std::vector<TensorToWrite> tensors;
-  for (const nn::NamedParameter& parameter : state) {
+  for (const NamedParameter& parameter : state) {
     if (parameter.value.rank() != 2) {
       tensors.push_back(TensorToWrite::floats(parameter.name, parameter.value.value()));
       continue;
@@ -59,17 +64,24 @@ void save_int8_weights(const nn::Module& module, const std::filesystem::path& pa
     const Int8Matrix& matrix = matrices.emplace_back(quantized(parameter));
     tensors.push_back(
         {parameter.name, Dtype::i8, parameter.value.shape(), std::as_bytes(std::span(matrix.q))});
-    tensors.push_back(
-        TensorToWrite::floats(parameter.name + kScaleEnding, {parameter.value.size(0)}, matrix.scales));
+    tensors.push_back(TensorToWrite::floats(parameter.name + std::string(kScaleEnding),
+                                            {parameter.value.size(0)}, matrix.scales));
   }
   save_safetensors(path, std::move(tensors), metadata);
 }
 
-Tensor read_weight(const SafetensorsView& file, const std::string& name) {
+bool is_scale(const SafetensorsView& file, std::string_view name) {
+  if (!name.ends_with(kScaleEnding)) return false;
+  const std::string matrix(name.substr(0, name.size() - kScaleEnding.size()));
+  return file.contains(matrix) && file.entry(matrix).dtype == Dtype::i8;
+}
+
+Tensor read_weight(const SafetensorsFile& whole, const std::string& name) {
+  const SafetensorsView& file = *whole;
   if (!file.contains(name)) return {};
   const TensorEntry& entry = file.entry(name);
-  if (entry.dtype != Dtype::i8) return file.tensor(name);
-  const std::string scale_name = name + kScaleEnding;
+  if (entry.dtype != Dtype::i8) return whole.mapped(name);
+  const std::string scale_name = name + std::string(kScaleEnding);
   require(entry.shape.rank() == 2, in_quotes(name), " is int8 of shape ", entry.shape, ", wanted a matrix");
   require(file.contains(scale_name), in_quotes(name), " is int8, but there is no ", in_quotes(scale_name));
   const TensorEntry& scale_entry = file.entry(scale_name);
@@ -85,4 +97,4 @@ Tensor read_weight(const SafetensorsView& file, const std::string& name) {
   return weight;
 }
 
-}  // namespace fovea
+}  // namespace fovea::nn

@@ -1,0 +1,82 @@
+#include "nn/sentence_keys.h"
+
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "kernels/rows.h"
+#include "kernels/scratch.h"
+
+namespace fovea::nn {
+
+Tensor columns(const Tensor& x, int64_t begin, int64_t count) {
+  return x.narrow(1, begin, count).contiguous();
+}
+
+Tensor pick_rows(const Tensor& t, std::span<const int32_t> parents) {
+  Tensor picked({static_cast<int64_t>(parents.size()), t.size(1)});
+  kernels::gather_rows(t.data(), t.size(1), parents, picked.data());
+  return picked;
+}
+
+kernels::RunScore step_score(const RunScore& score, int64_t query_width) {
+  const bool additive = score.family == kernels::ScoreFamily::additive;
+  return {.family = score.family,
+          .d = additive ? score.vector.size(0) : query_width,
+          .scale = score.scale,
+          .unit_query = score.unit_query,
+          .vector = additive ? score.vector.value().data() : nullptr};
+}
+
+SentenceKeys::SentenceKeys(Tensor keys, Tensor values, std::span<const int64_t> lengths)
+    : keys_(std::move(keys)), values_(std::move(values)), begin_{0} {
+  for (const int64_t length : lengths) {
+    sentence_.push_back(static_cast<int32_t>(begin_.size()) - 1);
+    begin_.push_back(begin_.back() + length);
+  }
+}
+
+int64_t SentenceKeys::keys_of(int64_t row) const {
+  const auto s = static_cast<size_t>(sentence_[static_cast<size_t>(row)]);
+  return begin_[s + 1] - begin_[s];
+}
+
+void SentenceKeys::reorder(std::span<const int32_t> parents) {
+  std::vector<int32_t> picked;
+  picked.reserve(parents.size());
+  for (const int32_t parent : parents) picked.push_back(sentence_[static_cast<size_t>(parent)]);
+  sentence_ = std::move(picked);
+}
+
+Tensor SentenceKeys::attend(const kernels::RunScore& score, const Tensor& queries, std::span<const Run> runs,
+                            float sigma) const {
+  const int64_t d = keys_.size(1), dv = values_.size(1);
+  FOVEA_ASSERT(queries.size(0) == rows() && queries.size(1) == d &&
+               static_cast<int64_t>(runs.size()) == rows());
+  int64_t longest = 0;
+  for (int64_t r = 0; r < rows(); ++r) longest = std::max(longest, keys_of(r));
+  Tensor out({rows(), dv});
+  const kernels::AttentionRunsKernels& kernels = kernels::attention_runs_kernels();
+  parallel_for(rows(), 4, [&](int64_t begin, int64_t end) {
+    float* const scratch = kernels::scratch_floats(0, longest + d);
+    for (int64_t r = begin; r < end; ++r) {
+      const auto& [run, centre] = runs[static_cast<size_t>(r)];
+      const int64_t first = begin_[static_cast<size_t>(sentence_[static_cast<size_t>(r)])] + run.first;
+      kernels.forward(score,
+                      {.q = queries.data() + r * d,
+                       .count = run.count,
+                       .k = keys_.data() + first * d,
+                       .k_row = d,
+                       .v = values_.data() + first * dv,
+                       .v_row = dv,
+                       .dv = dv,
+                       .centre = centre - static_cast<float>(run.first),
+                       .sigma = sigma,
+                       .soft = scratch,
+                       .out = out.data() + r * dv},
+                      scratch + longest);
+    }
+  });
+  return out;
+}
+
+}  // namespace fovea::nn
