@@ -11,8 +11,8 @@
 #include "autograd/ops_norm.h"
 #include "autograd/ops_rows.h"
 #include "autograd/ops_shape.h"
-#include "kernels/attention.h"
-#include "kernels/attention_rows.h"
+#include "kernels/attention/block_attention.h"
+#include "kernels/attention/row_attention.h"
 
 namespace fovea {
 namespace {

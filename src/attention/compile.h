@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "attention/pattern.h"
-#include "kernels/attention_plan.h"
+#include "kernels/attention/plan.h"
 
 namespace fovea {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "kernels/attention_draws.h"
-#include "kernels/attention_dropout.h"
+#include "kernels/attention/draws.h"
+#include "kernels/attention/dropout.h"
 
 namespace fovea::reference {
 namespace {

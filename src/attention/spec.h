@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "attention/pattern.h"
-#include "kernels/attention_rows.h"
+#include "kernels/attention/row_attention.h"
 
 namespace fovea {
 

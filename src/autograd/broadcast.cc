@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/reduce.h"
-#include "kernels/rows.h"
+#include "kernels/vector/reduce.h"
+#include "kernels/vector/rows.h"
 
 namespace fovea {
 

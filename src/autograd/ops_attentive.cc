@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "autograd/attentive_call.h"
-#include "kernels/attentive_gru.h"
+#include "kernels/recurrent/attentive_gru.h"
 
 namespace fovea {
 

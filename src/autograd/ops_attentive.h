@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "autograd/var.h"
-#include "kernels/attention_runs.h"
+#include "kernels/attention/run_attention.h"
 
 namespace fovea {
 
-// How a query meets a key; see kernels/attention_runs.h.
+// How a query meets a key; see kernels/attention/run_attention.h.
 struct RunScore {
   kernels::ScoreFamily family = kernels::ScoreFamily::dot;
   float scale = 1;          // dot
@@ -48,7 +48,7 @@ struct RunGaussian {
 SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& runs, const RunScore& score,
                      const RunGaussian& gaussian = {}, bool want_weights = false);
 
-// A GRU that looks before every step; see kernels/attentive_gru.h. Steps are the runs' queries.
+// A GRU that looks before every step; see kernels/recurrent/attentive_gru.h. Steps are the runs' queries.
 struct AttentiveGru {
   Var products;                      // [steps, 3 H]: W x + b of the input
   Var state;                         // [sentences, H]: the first one
@@ -65,7 +65,7 @@ struct AttentiveStates {
 };
 AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, bool want_weights = false);
 
-// Stacked LSTMs that look after every step and read at the next what they saw; see kernels/attentive_lstm.h.
+// Stacked LSTMs that look after every step and read at the next what they saw; see kernels/recurrent/attentive_lstm.h.
 struct AttentiveLstm {
   Var products;  // [steps, 4 H]: W x + biases of layer 0
   struct Layer {

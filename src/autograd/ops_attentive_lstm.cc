@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "autograd/attentive_call.h"
-#include "kernels/attentive_lstm.h"
+#include "kernels/recurrent/attentive_lstm.h"
 
 namespace fovea {
 

@@ -8,8 +8,8 @@
 
 #include "autograd/ops_reduce.h"
 #include "autograd/ops_shape.h"
-#include "kernels/conv.h"
-#include "kernels/pool.h"
+#include "kernels/conv/conv.h"
+#include "kernels/conv/pool.h"
 
 namespace fovea {
 namespace {

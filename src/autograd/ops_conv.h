@@ -1,11 +1,11 @@
 // Convolution, pooling and batch norm of images, with gradients.
 //
-// Images are [N, H, W, C], channels last (kernels/conv.h says why): reshape(x, {N, H * W, C}) are tokens, and
+// Images are [N, H, W, C], channels last (kernels/conv/conv.h says why): reshape(x, {N, H * W, C}) are tokens, and
 // a gate over channels, [N, 1, 1, C], broadcasts.
 #pragma once
 
 #include "autograd/var.h"
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 
 namespace fovea {
 

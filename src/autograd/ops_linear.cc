@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace fovea {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "autograd/var.h"
-#include "kernels/elementwise.h"
+#include "kernels/vector/elementwise.h"
 
 namespace fovea {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/elementwise.h"
-#include "kernels/loss.h"
-#include "kernels/reduce.h"
+#include "kernels/vector/elementwise.h"
+#include "kernels/vector/loss.h"
+#include "kernels/vector/reduce.h"
 
 namespace fovea {
 namespace {

@@ -1,7 +1,7 @@
 #include "autograd/ops_math.h"
 
 #include "autograd/broadcast.h"
-#include "kernels/elementwise.h"
+#include "kernels/vector/elementwise.h"
 
 namespace fovea {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/elementwise.h"
-#include "kernels/gemm.h"
-#include "kernels/loss.h"
-#include "kernels/packed_gemm.h"
+#include "kernels/vector/elementwise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/vector/loss.h"
+#include "kernels/gemm/packed_gemm.h"
 
 namespace fovea {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "autograd/var.h"
-#include "kernels/recurrent.h"
+#include "kernels/recurrent/recurrent.h"
 
 namespace fovea {
 

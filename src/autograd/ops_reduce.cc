@@ -1,8 +1,8 @@
 #include "autograd/ops_reduce.h"
 
 #include "autograd/broadcast.h"
-#include "kernels/elementwise.h"
-#include "kernels/reduce.h"
+#include "kernels/vector/elementwise.h"
+#include "kernels/vector/reduce.h"
 
 namespace fovea {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/elementwise.h"
-#include "kernels/rows.h"
+#include "kernels/vector/elementwise.h"
+#include "kernels/vector/rows.h"
 
 namespace fovea {
 namespace {

@@ -1,6 +1,6 @@
 #include "autograd/ops_shape.h"
 
-#include "kernels/elementwise.h"
+#include "kernels/vector/elementwise.h"
 
 namespace fovea {
 namespace {

@@ -1,7 +1,7 @@
 #include "autograd/ops_softmax.h"
 
 #include "autograd/broadcast.h"
-#include "kernels/softmax.h"
+#include "kernels/norm/softmax.h"
 
 namespace fovea {
 namespace {

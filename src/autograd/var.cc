@@ -6,7 +6,7 @@
 
 #include "autograd/tape.h"
 #include "base/parallel.h"
-#include "kernels/elementwise.h"
+#include "kernels/vector/elementwise.h"
 
 namespace fovea {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "kernels/topk.h"
+#include "kernels/vector/topk.h"
 
 namespace fovea {
 namespace {

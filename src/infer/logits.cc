@@ -1,7 +1,7 @@
 #include "infer/logits.h"
 
 #include "base/error.h"
-#include "kernels/topk.h"
+#include "kernels/vector/topk.h"
 
 namespace fovea {
 

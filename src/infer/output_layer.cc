@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/int8_gemm.h"
-#include "kernels/packed_gemm.h"
-#include "kernels/topk.h"
+#include "kernels/gemm/int8_gemm.h"
+#include "kernels/gemm/packed_gemm.h"
+#include "kernels/vector/topk.h"
 
 namespace fovea {
 namespace {
@@ -35,7 +35,7 @@ Distance distance(int64_t count, const float* w, const int8_t* q, float scale) {
           static_cast<float>(1.000001 * std::sqrt(norm))};
 }
 
-// |x| and |x - y| of a row x, y being x in so many steps to either side of 0 (kernels/int8_gemm.h).
+// |x| and |x - y| of a row x, y being x in so many steps to either side of 0 (kernels/gemm/int8_gemm.h).
 void measure(int64_t count, const float* x, int32_t steps, kernels::Uncertain& row) {
   double squares = 0;
   float largest = 0;

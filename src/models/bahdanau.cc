@@ -4,7 +4,7 @@
 
 #include "attention/attention.h"
 #include "autograd/ops.h"
-#include "kernels/elementwise.h"
+#include "kernels/vector/elementwise.h"
 #include "nn/init.h"
 
 namespace fovea::models {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/attention_step.h"
+#include "kernels/attention/step_attention.h"
 #include "nn/choices.h"
 #include "nn/init.h"
 

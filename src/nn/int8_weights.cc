@@ -6,7 +6,7 @@
 #include "autograd/tape.h"
 #include "base/error.h"
 #include "io/json.h"
-#include "kernels/int8_gemm.h"
+#include "kernels/gemm/int8_gemm.h"
 
 namespace fovea::nn {
 namespace {

@@ -1,7 +1,7 @@
 // A model's matrices as integers of eight bits: rounded in place, and to and from a safetensors file.
 //
 // Every parameter of two dimensions counts, one scale a row. A matrix NAME is stored as NAME (int8) and
-// NAME.scale (float32); all else stays float32. Integer times scale is an exact float (kernels/int8_gemm.h),
+// NAME.scale (float32); all else stays float32. Integer times scale is an exact float (kernels/gemm/int8_gemm.h),
 // so a model that was rounded, stored and read again is the same model to the last bit.
 #pragma once
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/int8_gemm.h"
-#include "kernels/packed_gemm.h"
+#include "kernels/gemm/int8_gemm.h"
+#include "kernels/gemm/packed_gemm.h"
 
 namespace fovea {
 namespace {

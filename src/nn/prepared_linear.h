@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/parallel.h"
-#include "kernels/elementwise.h"
+#include "kernels/vector/elementwise.h"
 #include "tensor/tensor.h"
 
 namespace fovea {
@@ -13,7 +13,7 @@ namespace fovea {
 // What the products of a model in use are made of.
 enum class Compute {
   float32,
-  int8,  // weights of eight bits, one scale a row (kernels/int8_gemm.h)
+  int8,  // weights of eight bits, one scale a row (kernels/gemm/int8_gemm.h)
 };
 // "float32" or "int8"; throws Error for anything else.
 Compute compute_named(std::string_view name);

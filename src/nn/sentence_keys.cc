@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/parallel.h"
-#include "kernels/rows.h"
+#include "kernels/vector/rows.h"
 #include "kernels/scratch.h"
 
 namespace fovea::nn {

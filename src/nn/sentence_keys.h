@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/attention_runs.h"
+#include "kernels/attention/run_attention.h"
 #include "nn/decoder_attention.h"
 
 namespace fovea::nn {

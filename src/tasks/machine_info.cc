@@ -2,7 +2,7 @@
 
 #include "base/cpu.h"
 #include "base/parallel.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/versions.h"
 
 namespace fovea::tasks {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
-#include "kernels/rows.h"
+#include "kernels/vector/rows.h"
 #include "tensor/allocator.h"
 
 namespace fovea {

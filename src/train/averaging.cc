@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "io/json.h"
-#include "kernels/optim.h"
+#include "kernels/vector/optim.h"
 
 namespace fovea::train {
 

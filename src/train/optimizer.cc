@@ -6,7 +6,7 @@
 #include <set>
 #include <type_traits>
 
-#include "kernels/optim.h"
+#include "kernels/vector/optim.h"
 
 namespace fovea::train {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "io/file.h"
-#include "kernels/optim.h"
+#include "kernels/vector/optim.h"
 #include "nn/weights.h"
 #include "train/averaging.h"
 #include "train/checkpoint.h"

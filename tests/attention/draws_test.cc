@@ -7,8 +7,8 @@
 
 #include "attention/attention.h"
 #include "base/rng.h"
-#include "kernels/attention_draws.h"
-#include "kernels/attention_dropout.h"
+#include "kernels/attention/draws.h"
+#include "kernels/attention/dropout.h"
 
 namespace fovea {
 namespace {

@@ -21,9 +21,9 @@ class Planted : public testing::Test {
  protected:
   void SetUp() override {
     write("base/error.h", "#pragma once\n");
-    write("kernels/gemm.h", "#include \"base/error.h\"\n");
+    write("kernels/gemm/gemm.h", "#include \"base/error.h\"\n");
     write("io/json.h", "#include \"base/error.h\"\n");
-    write("attention/spec.h", "#include \"kernels/gemm.h\"\n#include \"attention/spec.h\"\n");
+    write("attention/spec.h", "#include \"kernels/gemm/gemm.h\"\n#include \"attention/spec.h\"\n");
     write("train/loop.h", "#include \"io/json.h\"\n");
     write("tasks/open.h", "#include \"train/loop.h\"\n");
     write("cli/main.cc", "#include <CLI/CLI.hpp>\n#include \"tasks/open.h\"\nint main() {}\n");
@@ -58,8 +58,8 @@ TEST_F(Planted, CleanHouseHasNoBreach) {
 }
 
 TEST_F(Planted, LookingUpIsCaught) {
-  write("kernels/gemm.cc", "#include \"base/error.h\"\n#include \"train/loop.h\"\n");
-  EXPECT_THAT(breaches(), ElementsAre("kernels/gemm.cc:2: includes train/loop.h (room 7 from room 1)"));
+  write("kernels/gemm/gemm.cc", "#include \"base/error.h\"\n#include \"train/loop.h\"\n");
+  EXPECT_THAT(breaches(), ElementsAre("kernels/gemm/gemm.cc:2: includes train/loop.h (room 7 from room 1)"));
 }
 
 TEST_F(Planted, LookingSidewaysIsCaught) {
@@ -79,12 +79,12 @@ TEST_F(Planted, OddSpellingIsCaught) {
 }
 
 TEST_F(Planted, HeaderWithoutRoomIsCaught) {
-  write("kernels/gemm.cc", "#include \"gemm.h\"\n");
+  write("kernels/gemm/gemm.cc", "#include \"gemm.h\"\n");
   EXPECT_THAT(breaches(), ElementsAre(HasSubstr("without naming its room")));
 }
 
 TEST_F(Planted, HeaderThatDoesNotExistIsCaught) {
-  write("kernels/gemm.cc", "#include \"base/absent.h\"\n");
+  write("kernels/gemm/gemm.cc", "#include \"base/absent.h\"\n");
   EXPECT_THAT(breaches(), ElementsAre(HasSubstr("does not exist")));
 }
 

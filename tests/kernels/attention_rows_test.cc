@@ -1,4 +1,4 @@
-#include "kernels/attention_rows.h"
+#include "kernels/attention/row_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
-#include "kernels/attention_draws.h"
+#include "kernels/attention/draws.h"
 
 namespace fovea {
 namespace {

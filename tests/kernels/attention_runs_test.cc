@@ -1,4 +1,4 @@
-#include "kernels/attention_runs.h"
+#include "kernels/attention/run_attention.h"
 
 #include <vector>
 

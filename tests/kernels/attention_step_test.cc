@@ -1,4 +1,4 @@
-#include "kernels/attention_step.h"
+#include "kernels/attention/step_attention.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Every level's attention against the scalar reference: shapes, masks, terms, NaN, extreme scores, threads.
-#include "kernels/attention.h"
+#include "kernels/attention/block_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
-#include "kernels/attention_dropout.h"
+#include "kernels/attention/dropout.h"
 
 namespace fovea::kernels {
 namespace {

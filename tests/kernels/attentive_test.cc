@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "kernels/attentive_gru.h"
-#include "kernels/attentive_lstm.h"
+#include "kernels/recurrent/attentive_gru.h"
+#include "kernels/recurrent/attentive_lstm.h"
 #include "kernels/kernel_check.h"
 
 namespace fovea::kernels {

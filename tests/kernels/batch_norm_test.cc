@@ -1,4 +1,4 @@
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 
 #include <cmath>
 

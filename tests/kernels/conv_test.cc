@@ -1,4 +1,4 @@
-#include "kernels/conv.h"
+#include "kernels/conv/conv.h"
 
 #include "base/parallel.h"
 #include "kernels/guarded_pages.h"

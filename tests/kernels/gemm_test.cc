@@ -1,4 +1,4 @@
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
-#include "kernels/packed_gemm.h"
+#include "kernels/gemm/packed_gemm.h"
 
 namespace fovea::kernels {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace fovea::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/loss.h"
+#include "kernels/vector/loss.h"
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "kernels/norm.h"
+#include "kernels/norm/norm.h"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "kernels/optim.h"
+#include "kernels/vector/optim.h"
 
 #include <cmath>
 #include <functional>

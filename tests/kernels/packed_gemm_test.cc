@@ -1,4 +1,4 @@
-#include "kernels/packed_gemm.h"
+#include "kernels/gemm/packed_gemm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/pool.h"
+#include "kernels/conv/pool.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "kernels/reduce.h"
+#include "kernels/vector/reduce.h"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "kernels/rows.h"
+#include "kernels/vector/rows.h"
 
 #include <vector>
 

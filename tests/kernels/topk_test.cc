@@ -1,4 +1,4 @@
-#include "kernels/topk.h"
+#include "kernels/vector/topk.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/vector_math.h"
+#include "kernels/vector/vector_math.h"
 
 #include <gtest/gtest.h>
 

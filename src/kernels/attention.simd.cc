@@ -1,8 +1,0 @@
-#include "kernels/attention_levels.h"
-
-namespace fovea::kernels::FOVEA_LEVEL {
-
-extern const AttentionKernels attention_table;
-const AttentionKernels attention_table{attention_forward, attention_backward};
-
-}  // namespace fovea::kernels::FOVEA_LEVEL

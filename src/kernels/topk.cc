@@ -1,5 +1,0 @@
-#include "kernels/topk.h"
-
-#include "kernels/level_table.h"
-
-FOVEA_LEVEL_TABLES(TopKKernels, top_k_table, top_k_kernels)
