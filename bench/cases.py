@@ -10,7 +10,7 @@ class Case:
     title: str
     fovea: list[str]  # arguments of `fovea`; --threads and --json are added
     torch: Callable[[], dict] | None  # variant name -> builder of a step (bench/torch_cases.py); None: not PyTorch
-    wanted: str = "1"  # the least ratio aimed at
+    target: str = "1"  # the least ratio that is the goal
     group: str = "ops"
     bytes: float = 0  # read and written at least, where Fovea does not say
     reads_only: bool = False  # its bytes are read: the limit is the read bandwidth
@@ -24,16 +24,16 @@ class Case:
         return "PyTorch" if self.torch else "CTranslate2"
 
 
-def op(name, title, wanted):
+def op(name, title, target):
     def variants():
         import torch_cases
 
         return torch_cases.OPS[name]()
 
-    return Case(name, title, ["bench", "ops", "--filter", name, "--no-limits"], variants, wanted)
+    return Case(name, title, ["bench", "ops", "--filter", name, "--no-limits"], variants, target)
 
 
-def attention(name, title, wanted, spec, n, d=64, batch=1, heads=8, kv_heads=None, nk=None, backward=False,
+def attention(name, title, target, spec, n, d=64, batch=1, heads=8, kv_heads=None, nk=None, backward=False,
               dense="", plain="", **peer):
     """Fovea's fused attention against SDPA (and FlexAttention or eager) with the same meaning."""
 
@@ -47,7 +47,7 @@ def attention(name, title, wanted, spec, n, d=64, batch=1, heads=8, kv_heads=Non
     arguments += ["--nk", nk] if nk else []
     arguments += ["--direction", "both" if backward else "forward"]
     least = 4 * 2 * d * batch * (heads * n + (kv_heads or heads) * (nk or n)) * (3 if backward else 1)
-    return Case(f"attention_{name}", title, [str(a) for a in arguments], variants, wanted, "attention", least,
+    return Case(f"attention_{name}", title, [str(a) for a in arguments], variants, target, "attention", least,
                 reads_only=n == 1, dense=dense and f"attention_{dense}", plain=plain and f"attention_{plain}")
 
 
@@ -64,7 +64,7 @@ def sparse(name, title, spec, n, keep):
     return case
 
 
-def additive(name, title, wanted, nq, backward, projected=False):
+def additive(name, title, target, nq, backward, projected=False):
     def variants():
         import torch_cases
 
@@ -73,33 +73,33 @@ def additive(name, title, wanted, nq, backward, projected=False):
     arguments = ["bench", "attention", "--batch", "64", "--heads", "1", "--n", str(nq), "--nk", "32", "--d", "256",
                  "--spec", "additive / full / soft", "--direction", "both" if backward else "forward"]
     arguments += ["--projected-keys"] if projected else []
-    return Case(f"attention_{name}", title, arguments, variants, wanted, "attention")
+    return Case(f"attention_{name}", title, arguments, variants, target, "attention")
 
 
-def training(preset, title, wanted):
+def training(preset, title, target):
     def variants():
         import torch_translation
 
         return torch_translation.training(preset)
 
-    return Case(f"train_{preset}", title, ["bench", "train", "--preset", preset], variants, wanted, "train")
+    return Case(f"train_{preset}", title, ["bench", "train", "--preset", preset], variants, target, "train")
 
 
-def training_bahdanau(title, wanted):
+def training_bahdanau(title, target):
     def variants():
         import torch_rnn
 
         return torch_rnn.training()
 
-    return Case("train_bahdanau", title, ["bench", "train", "--model", "bahdanau"], variants, wanted, "train")
+    return Case("train_bahdanau", title, ["bench", "train", "--model", "bahdanau"], variants, target, "train")
 
 
-def translating(preset, compute, beam, batch, wanted):
+def translating(preset, compute, beam, batch, target):
     settings = {"preset": preset, "compute": compute, "beam": beam, "batch": batch}
     arguments = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
     search = "greedy" if beam == 1 else f"beam {beam}"
     return Case(f"translate_{preset}_{compute}_batch{batch}_beam{beam}", f"{preset} {compute}, {search}, batch {batch}",
-                ["bench", "translate", *arguments], None, wanted, "translate", settings=settings,
+                ["bench", "translate", *arguments], None, target, "translate", settings=settings,
                 limited=compute == "float32")
 
 
@@ -131,9 +131,9 @@ CASES = [
     attention("both_full_n2048", "full forward + backward, D=64, N=2048", "≥ 0.75 of peak", FULL, 2048, backward=True),
     attention("both_causal_n2048", "causal forward + backward, D=64, N=2048", "≥ 0.70 of peak", CAUSAL, 2048, causal=True,
               backward=True),
-    *(attention(f"window_n{n}", f"window(256,256) forward, N={n}", wanted, WINDOW, n, window=256, flex=True,
+    *(attention(f"window_n{n}", f"window(256,256) forward, N={n}", target, WINDOW, n, window=256, flex=True,
                 masked=n <= 16384, dense="full_d64_n2048")
-      for n, wanted in ((4096, "≥ 0.80 of dense"), (16384, "20 (SDPA), ≥ 0.80 of dense"), (65536, "≥ 0.80 of dense"))),
+      for n, target in ((4096, "≥ 0.80 of dense"), (16384, "20 (SDPA), ≥ 0.80 of dense"), (65536, "≥ 0.80 of dense"))),
     *(sparse(f"longformer_n{n}", f"Longformer, window 512, one global token, forward + backward, N={n}", LONGFORMER, n,
              "longformer") for n in (4096, 16384)),
     *(sparse(f"bigbird_n{n}", f"BigBird, blocks of 64, 3 random, 2 global, forward + backward, N={n}", BIGBIRD, n,

@@ -130,11 +130,11 @@ def growth(results, threads):
         return []
     (short, few), (long, many) = rows
     exponent = math.log(many["seconds"] / few["seconds"]) / math.log(long / short)
-    return [f"Window, N={short} to {long}: time grows with exponent {exponent:.3f} (wanted ≤ 1.05).", ""]
+    return [f"Window, N={short} to {long}: time grows with exponent {exponent:.3f} (target ≤ 1.05).", ""]
 
 
 def rate(seconds, fovea):
-    """Milliseconds, and tokens a second where the case counts tokens."""
+    """Milliseconds, and tokens per second where the case counts tokens."""
     if "tokens_per_second" not in fovea:
         return milliseconds(seconds)
     return f"{milliseconds(seconds)}, {fovea['tokens_per_second'] * fovea['seconds'] / seconds:.0f} tokens/s"
@@ -146,7 +146,7 @@ def table(results, threads, group):
         return []
     peer_name = chosen[0].peer
     lines = [
-        f"| case | Fovea ms | of the limit | {peer_name} ms (best variant) | ratio | reached, wanted "
+        f"| case | Fovea ms | of the limit | {peer_name} ms (best variant) | ratio | result, target "
         f"| memory MiB, Fovea / {peer_name} |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -168,7 +168,7 @@ def table(results, threads, group):
             if name != usual and "seconds" in row["peer"].get(usual, {}):
                 ratio += f" ({row['peer'][usual]['seconds'] / fovea['seconds']:.2f}× {usual})"
         theirs = f"{rate(peer['seconds'], fovea)} ({name})" if peer else "-"
-        aim = reached(case, fovea, results, threads) + (case.wanted and f"wanted {case.wanted}")
+        aim = reached(case, fovea, results, threads) + (case.target and f"target {case.target}")
         lines.append(
             f"| {case.title} | {rate(fovea['seconds'], fovea)} | {limit} | {theirs} | {ratio} "
             f"| {aim} | {mebibytes(fovea)} / {mebibytes(peer)} |")
@@ -180,8 +180,9 @@ def page(results):
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`. Fovea and a peer run the same case turn by turn in one run; each figure is the best of",
-        "its runs, the peer's the best of its variants. The ratio is the peer's time over Fovea's: above 1, Fovea is faster.",
+        "Written by `make bench`. Fovea and PyTorch or CTranslate2 run the same case alternately; each figure is the best of",
+        "its runs, for the other library also the best of its variants. The ratio is the time of the other library divided by that of",
+        "Fovea: above 1, Fovea is faster.",
         "",
         f"Machine: {info['cpu']}, {results['machine']['cores']} cores, level {info['level']}; {info['compiler']}, oneDNN {info['onednn']}, "
         f"Highway {info['highway']}; {', '.join(f'{name} {version}' for name, version in sorted(results['peers'].items()))}.",
@@ -194,20 +195,21 @@ def page(results):
                      f"| {peak['triad_gbps']:.1f} |")
     lines += [
         "",
-        "*Of the limit*: the least time the machine allows over the measured one. The least time is the case's",
-        "multiply-adds at the FMA peak, or the bytes it cannot avoid at the best bandwidth (the read one where it only",
-        "reads), whichever is longer, both measured in the same call of `bench/run` as the row (above: the last call); what",
-        "stays in the caches can come out above 1. *Memory*: growth of the process's resident memory at its highest.",
+        "*Of the limit* is the least possible time on this machine divided by the measured time. The least possible time is that of the",
+        "case's multiply-adds at the FMA peak, or of the bytes that must be moved at the best bandwidth (the read bandwidth if the case",
+        "only reads), whichever is longer; both were measured in the same call of `bench/run` as the row (the table above has the last",
+        "call). Cases that stay in the caches can exceed 1. *Memory* is the largest growth of resident memory. A *target* is the ratio or",
+        "fraction that the project aims for.",
         "",
     ]
     for group, heading in (("ops", "## Ops, forward and backward"), ("attention", "## Attention"),
-                           ("train", "## Training a translator, a step"), ("translate", "## Translating")):
+                           ("train", "## Training a translator, one step"), ("translate", "## Translating")):
         for threads in sorted(results["peak"]):
             rows = table(results, int(threads), group)
             if rows:
                 lines += [f"{heading}, {threads} thread{'s' if threads != '1' else ''}", "", *rows, ""]
                 lines += growth(results, threads) if group == "attention" else []
-    lines += ["Commands: `make bench` for all of it, `bench/run --filter NAME` for some rows; our side alone:",
+    lines += ["Commands: `make bench` measures everything, `bench/run --filter NAME` some rows. Without the other libraries:",
               "`fovea bench ops`, `attention`, `train`, `translate` and `peak`.", ""]
     old = PAGE.read_text() if PAGE.exists() else ""
     remarks = old[old.index(REMARKS):] if REMARKS in old else REMARKS + "\nNone yet.\n"

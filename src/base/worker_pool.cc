@@ -2,12 +2,13 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <thread>
+
+#include "base/blocked_signals.h"
 
 namespace fovea {
 namespace {
@@ -35,25 +36,6 @@ bool spin_until(Done done) {
   } while (std::chrono::steady_clock::now() < end);
   return false;
 }
-
-// While one lives, threads that are started receive no signal from outside: those go to the host's own
-// threads. Signals that an instruction of the thread itself causes stay as they are.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t outside;
-    sigfillset(&outside);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
-      sigdelset(&outside, own);
-    pthread_sigmask(SIG_BLOCK, &outside, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 
@@ -100,7 +82,7 @@ void WorkerPool::run(int helpers, FunctionRef<void(int)> part) {
 int WorkerPool::start_workers(int count) {
   int have = workers_.load(std::memory_order_relaxed);
   if (have >= count) return have;
-  const SignalsBlocked blocked;
+  const BlockedSignals blocked;  // signals go to the host's own threads
   try {
     for (; have < count; ++have) std::thread([this] { work(); }).detach();
   } catch (const std::system_error&) {

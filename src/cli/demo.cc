@@ -1,4 +1,4 @@
-// fovea demo: the built-in example, trained before one's eyes.
+// fovea demo: trains and compares three small translators.
 #include <algorithm>
 #include <chrono>
 #include <iomanip>
@@ -15,7 +15,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Ctrl-C and SIGTERM save and stop, with exit status 130 and 143; the same command goes on from there.";
+    "Ctrl-C and SIGTERM save and stop, with exit status 130 and 143; the same command resumes.";
 
 class DemoProgress : public TrainProgress<tasks::DemoObserver> {
  public:
@@ -26,7 +26,7 @@ class DemoProgress : public TrainProgress<tasks::DemoObserver> {
 };
 
 void print_scores(const tasks::DemoResult& result) {
-  std::cout << "\nBLEU on sentences none of them has seen, by words of the sentence\n"
+  std::cout << "\nBLEU on sentences that are not in the training data, by words of the reference\n"
             << std::setw(30) << "" << std::setw(8) << "all";
   for (const infer::BleuOfLength& part : result.models.front().by_length)
     std::cout << std::setw(8) << message(part.first, "-", part.last);
@@ -46,28 +46,31 @@ void print_scores(const tasks::DemoResult& result) {
 }
 
 void print_next(const std::string& out) {
-  std::cout << "\n"
-            << out << "/index.html shows all of it, " << out
-            << "/attention.html where the models look.\n\nWith your own files, one sentence a line:\n"
-               "  fovea train translate --train train.src train.tgt --valid valid.src valid.tgt --out model "
-               "--minutes 30\n"
-               "  fovea translate model < new.src > new.tgt\n"
-               "  fovea explain model \"a sentence\" --out attention.html\n"
-               "or with these: fovea translate "
-            << out << "/transformer < " << out << "/data/test.zh\n";
+  std::cout
+      << "\n"
+      << out << "/index.html shows all results, " << out
+      << "/attention.html the attention of both models.\n\nWith your own files, one sentence per line:\n"
+         "  fovea train translate --train train.src train.tgt --valid valid.src valid.tgt --out model "
+         "--minutes 30\n"
+         "  fovea translate model < new.src > new.tgt\n"
+         "  fovea explain model \"a sentence\" --out attention.html\n"
+         "or with the demo's files: fovea translate "
+      << out << "/transformer < " << out << "/data/test.zh\n";
 }
 
 void run(const tasks::DemoOptions& options) {
-  std::cout << "A grammar makes sentences in Chinese and English; three networks learn to translate them.\n"
-            << std::flush;
+  std::cout
+      << "A grammar generates sentences in Chinese and English; three networks learn to translate them.\n"
+      << std::flush;
   const auto started = std::chrono::steady_clock::now();
   const StopSignals signals;
   DemoProgress progress(std::cerr, terminal_columns());
-  const tasks::DemoResult result = run_demo(options, progress, [] { return StopSignals::received() != 0; });
+  const tasks::DemoResult result = run_demo(
+      options, progress, [] { return StopSignals::received() != 0; }, output_columns());
   progress.end();
   if (result.interrupted) {
     std::cerr << "stopped after step " << result.models.back().training.step << ", saved in " << options.out
-              << "; the same command goes on from there\n";
+              << "; the same command resumes\n";
     throw CLI::RuntimeError(interrupted_status(StopSignals::received()));
   }
   const bool trained = std::any_of(result.models.begin(), result.models.end(), [](const auto& model) {
@@ -75,18 +78,20 @@ void run(const tasks::DemoOptions& options) {
   });
   if (!trained)
     std::cout << "\nalready trained: " << options.out << " holds finished runs of "
-              << result.models.front().training.step << " steps; --steps with a larger number trains on\n";
+              << result.models.front().training.step
+              << " steps; a larger number of --steps continues the training\n";
   std::cout << "\ndone in " << std::fixed << std::setprecision(0)
             << std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() << " s\n";
   print_scores(result);
-  std::cout << "\nWhere the recurrent network looked as it wrote the last one:\n\n" << result.alignment;
+  std::cout << "\nAttention of the recurrent network, of one of them:\n\n" << result.alignment;
   print_next(options.out);
 }
 
 }  // namespace
 
 void add_demo(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("demo", "train three translators on a built-in language and show them");
+  CLI::App* verb =
+      app.add_subcommand("demo", "train three translators on a built-in language and compare them");
   auto options = std::make_shared<tasks::DemoOptions>();
   add_fields(*verb, *options);
   add_threads(*verb);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/answer_lines.h"
 #include "cli/flags.h"
+#include "cli/progress.h"
 #include "cli/verbs.h"
 #include "tasks/open.h"
 #include "tasks/output_file.h"
@@ -30,7 +31,7 @@ constexpr const char* kFooter =
     "Text classifier: the text with every word as dark as its weight; .txt has a word and its weight on each "
     "line. With\n"
     "--kind encoder, the heads of a Transformer: a map, .png, .svg, .pdf or .html.\n\n"
-    "Image classifier: where each block looks, laid over the picture, or the gate of each channel; .txt has "
+    "Image classifier: the weight of each place as a heat map over the picture, or the gate of each channel; .txt has "
     "the\n"
     "probabilities.\n\n"
     "Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), "
@@ -66,7 +67,7 @@ void run(const Flags& flags) {
   if (!picture) refuse_file_name(flags, contents);
   const tasks::Input input = picture ? tasks::read_input(flags.input) : tasks::Input{flags.input};
   const auto model = tasks::open(flags.folder);
-  const tasks::Explanation shown = model->explain(input, flags.options, form);
+  const tasks::Explanation shown = model->explain(input, flags.options, form, output_columns());
   if (flags.out.empty()) {
     std::cout << shown.content;
   } else {

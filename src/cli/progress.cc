@@ -85,10 +85,24 @@ void Progress::end_line() {
   open_ = false;
 }
 
-int terminal_columns() {
+namespace {
+
+// 0 when the file is no terminal.
+int columns_of(int file) {
   winsize size{};
-  if (!isatty(STDERR_FILENO)) return 0;
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+  if (!isatty(file)) return 0;
+  return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+int terminal_columns() {
+  return columns_of(STDERR_FILENO);
+}
+
+size_t output_columns() {
+  const int columns = columns_of(STDOUT_FILENO);
+  return columns > 0 ? static_cast<size_t>(columns) : 100;
 }
 
 }  // namespace fovea::cli

@@ -33,6 +33,8 @@ class Progress : public train::Observer {
 
 // Width of the terminal behind standard error; 0 when it is none.
 int terminal_columns();
+// Width of the terminal behind standard output; 100 when it is none.
+size_t output_columns();
 
 // "step 120/600  loss 0.0123  |g| 1.20  rate 3.0e-03  12.3k tokens/s  0:04 left"
 std::string progress_text(const train::StepReport& report);

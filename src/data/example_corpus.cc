@@ -1,5 +1,6 @@
 #include "data/example_corpus.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <unordered_set>
@@ -402,22 +403,36 @@ class Grammar {
   Rng rng_;
 };
 
-constexpr int64_t kValid = 100, kTest = 300;
+constexpr int64_t kValid = 100, kTest = 400;
 constexpr const char* kShown = "我喜欢食物";  // i like food: left for the reader to ask
+
+// Lengths in words, as BLEU counts them: 1 to 8, 9 to 16, ... 33 to 40.
+constexpr int64_t kLengthStep = 8;
+// A text goes through these classes of length again and again.
+constexpr int kEvenly[] = {0, 1, 2, 3, 4};
+constexpr int kMoreShortOnes[] = {0, 1, 0, 2, 1, 3, 0, 1, 2, 4};
+
+int64_t words_of(const string& english) {
+  return 1 + std::count_if(english.begin(), english.end(),
+                           [](char c) { return c == ' ' || c == ',' || c == '?'; });
+}
 
 }  // namespace
 
 ExampleCorpus example_corpus(int64_t count, uint64_t seed) {
   require(count >= 1 && count <= 100000, "example_corpus: got ", count, " sentences, wanted 1 to 100000");
   Grammar grammar{Rng(seed)};
+  Rng depths = Rng(seed).split(1);
   ExampleCorpus corpus;
   std::unordered_set<string> seen;
-  const auto fill = [&](ParallelText& text, int64_t wanted) {
+  const auto fill = [&](ParallelText& text, int64_t wanted, std::span<const int> classes) {
     while (text.size() < wanted) {
-      // Short sentences run out first: when one was there already, a longer one takes its place.
-      for (int depth = static_cast<int>(text.size() % 5);; ++depth) {
-        Pair pair = grammar.sentence(std::min(depth, 4));
-        if (!seen.insert(pair.zh).second) continue;
+      int length = classes[static_cast<size_t>(text.size()) % classes.size()];
+      // Short sentences run out first: after some tries a longer one takes the place.
+      for (int tries = 1;; ++tries) {
+        if (tries % 200 == 0) length = std::min(length + 1, 4);
+        Pair pair = grammar.sentence(static_cast<int>(depths.below(3)) + (length + 1) / 2 + (length == 4));
+        if ((words_of(pair.en) - 1) / kLengthStep != length || !seen.insert(pair.zh).second) continue;
         text.source.push_back(std::move(pair.zh));
         text.target.push_back(std::move(pair.en));
         break;
@@ -427,9 +442,9 @@ ExampleCorpus example_corpus(int64_t count, uint64_t seed) {
   seen.insert(kShown);
   corpus.test.source.push_back(kShown);
   corpus.test.target.push_back("i like food");
-  fill(corpus.test, kTest);
-  fill(corpus.valid, kValid);
-  fill(corpus.train, count);
+  fill(corpus.test, kTest, kEvenly);
+  fill(corpus.valid, kValid, kEvenly);
+  fill(corpus.train, count, kMoreShortOnes);
   return corpus;
 }
 

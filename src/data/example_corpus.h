@@ -1,8 +1,8 @@
-// The built-in corpus: a small grammar that says each sentence in Chinese and in English at once.
+// The built-in corpus: a small grammar that generates each sentence in Chinese and in English.
 //
-// The two languages order things differently, and the grammar keeps that: time and place stand before the
-// Chinese verb and after the English object, a relative clause before and behind its noun, a question word
-// where its answer would be and at the front, a reason first and last. To translate, one has to look around.
+// The grammar keeps the different word order of the two languages: time and place come before the Chinese verb
+// and after the English object, a relative clause before and after its noun, a question word in place of its
+// answer and at the front, a reason first and last. So a translator has to attend to distant words.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,10 @@ struct ExampleCorpus {
   ParallelText train, valid, test;
 };
 
-// `count` different sentences of all lengths to train on, and of others, that are in none of the other parts,
-// 100 for validation and 300 to test. The same seed gives the same text. Throws Error for more than 100 000.
+// `count` sentence pairs for training, 100 for validation and 400 for testing; no sentence occurs twice. The
+// English sentences have 1 to 40 words. Validation and test sentences take the lengths 1 to 8, 9 to 16, ... 33
+// to 40 in turn, as many of each; training has more short sentences. The same seed gives the same text. Throws
+// Error for more than 100 000.
 ExampleCorpus example_corpus(int64_t count, uint64_t seed);
 
 }  // namespace fovea::data

@@ -10,6 +10,19 @@
 namespace fovea::data {
 namespace {
 
+// Whether no chunk goes beyond the file's end: libpng takes memory for a chunk by the length that it claims.
+bool chunks_fit(std::span<const std::byte> file) {
+  constexpr size_t kAroundContent = 12;  // length, name and check sum
+  for (size_t at = 8; at + kAroundContent <= file.size();) {
+    size_t length = 0;
+    for (size_t i = 0; i < 4; ++i) length = length << 8 | std::to_integer<size_t>(file[at + i]);
+    if (length > file.size() - at - kAroundContent) return false;
+    if (std::memcmp(file.data() + at + 4, "IEND", 4) == 0) break;
+    at += kAroundContent + length;
+  }
+  return true;
+}
+
 struct Reader {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -78,6 +91,7 @@ void put_on_white(uint8_t* row, size_t width) {
 }  // namespace
 
 Image decode_png(std::span<const std::byte> bytes, const std::string& where, const DecodeOptions& options) {
+  require(chunks_fit(bytes), where, ": damaged PNG: it is cut off");
   Reader reader;
   reader.rest = bytes;
   require(open(reader), where, ": out of memory");

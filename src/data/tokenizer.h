@@ -1,4 +1,4 @@
-// Text to token ids and back, behind one small interface: SentencePiece, or words of ready-tokenised text.
+// Text to token ids and back: SentencePiece, words of tokenized text, or tokenizers of BERT-family models.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fovea::data {
 
-// The first ids of every vocabulary.
+// The first ids of vocabularies that Fovea learns. BERT-family models have special tokens of their own.
 inline constexpr int32_t kPad = 0;      // <pad>: never in a packed batch
 inline constexpr int32_t kBegin = 1;    // <s>: what a decoder is fed first
 inline constexpr int32_t kEnd = 2;      // </s>: ends a sentence
@@ -24,11 +24,11 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   virtual int32_t size() const = 0;
-  // The sentence's ids, without kBegin and kEnd.
+  // The ids of the sentence, without special tokens at its ends.
   virtual std::vector<int32_t> encode(std::string_view sentence) const = 0;
-  // The sentence of these ids; kPad, kBegin and kEnd are left out. Throws Error for an id out of range.
+  // The sentence of these ids; special tokens at its ends are left out. Throws Error for an id out of range.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
-  // A token as people should see it, with the marks that tell word beginnings ("▁food") or ends ("fo@@").
+  // A token as people should see it, with the mark of its tokenizer: "▁food", "fo@@" or "##od".
   virtual std::string piece(int32_t id) const = 0;
   // For each id the number of the word it belongs to, from 0: sub-words of a word share theirs. Chinese
   // characters and kana count as words unless a token joins them.

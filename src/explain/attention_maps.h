@@ -1,5 +1,5 @@
-// From a record of attention to single matrices: a head, the average of heads, rollout; over tokens or words;
-// and from a matrix to alignment pairs and heat maps.
+// Chooses one matrix of an attention record (a head, the average of heads, or rollout; over tokens or words)
+// and turns it into alignment pairs or heat maps.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace fovea {
 
 WeightMatrix head_average(const AttentionLayer& layer);
 
-// Attention rollout (Abnar & Zuidema 2020): what reaches a row through all layers, a residual connection
-// counting as much as the attention beside it. encoder and decoder: the product of (A + 1) / 2 over the
-// layers, A the average of heads. cross, where the paper has nothing, follows the same rule through the whole
-// network: what comes from the source through any layer of either stack, as a share. Rows sum to 1. Throws
-// Error when the record has no such layers.
+// Attention rollout (Abnar & Zuidema 2020): how much of each position reaches a row through all layers, where
+// attention and the residual connection beside it count half each. encoder and decoder: the product of
+// (A + 1) / 2 over the layers, A being the average of heads. The paper has no rule for cross; here the same
+// rule is applied through both stacks, normalised over the source. Rows sum to 1. Throws Error if the record
+// has no such layers.
 WeightMatrix rollout(const AttentionRecord& record, AttentionKind kind);
-// Whether the record's layers stand on each other, so that rollout() has a meaning.
+// Whether the layers of this kind form a stack, so that rollout() is defined.
 bool has_rollout(const AttentionRecord& record, AttentionKind kind);
 
-// Tokens joined to words: weights are summed over the tokens looked at and averaged over those that look, so
-// that rows sum to what they summed to.
+// Merges tokens into words: weights are summed over the tokens of a column word and averaged over the tokens
+// of a row word, so that the sum of a row does not change.
 WeightMatrix merge_words(const WeightMatrix& weights, const TokenLine& rows, const TokenLine& columns);
 
 // One matrix of a record.
@@ -33,34 +33,33 @@ struct AttentionChoice {
   AttentionKind kind = AttentionKind::cross;
   int64_t layer = 0, head = kAverage;  // counted from 0, as in the names of a model's parameters
 };
-// Throws Error naming the layers or heads there are.
+// Throws Error naming the layers or heads that exist.
 WeightMatrix choose(const AttentionRecord& record, const AttentionChoice& choice);
 
-// The layer whose average of heads is the record's alignment: the last but one of several, the only one
-// otherwise. In trained Transformers the last layer prepares the next word rather than looking at this one
-// (Garg et al. 2019).
+// The layer whose average of heads is used as the alignment: the last but one, or the only one. In trained
+// Transformers the last layer prepares the next word instead (Garg et al. 2019).
 int64_t alignment_layer(const AttentionRecord& record);
 
-// A source word and a target word that belong together, both counted from 0.
+// A source word and a target word that are aligned, both counted from 0.
 struct AlignedPair {
   int64_t source = 0, target = 0;
   friend bool operator==(const AlignedPair&, const AlignedPair&) = default;
 };
-// weights: [target, source], of sentences whose last place is the end, which never takes part. threshold 0:
-// for each target its strongest source, the first of equals; otherwise all pairs of at least this weight. In
-// the order of targets.
+// weights: [target, source], both sentences ending with </s>, which is left out. threshold 0: for each target
+// word the source word of largest weight (the first of equals); otherwise all pairs of at least this weight.
+// In the order of target words.
 std::vector<AlignedPair> aligned_pairs(const WeightMatrix& weights, double threshold = 0);
 // "0-0 1-2": Pharaoh's format.
 std::string pharaoh(const std::vector<AlignedPair>& pairs);
 
-// The matrix as a map; `words`: over words instead of tokens. Drawn darkest is its largest weight. Without a
-// title where the model has no other map of the kind.
+// The matrix as a heat map, over words or over tokens; the darkest colour is its largest weight. It has no
+// title if it is the model's only map of this kind.
 HeatMap heat_map(const AttentionRecord& record, const AttentionChoice& choice, bool words);
 // "cross, layer 2, head 1", "encoder, rollout"
 std::string title_of(const AttentionChoice& choice);
 
-// A row of panels for each layer of the kind, heads and then their average, and rollout below; labels stand
-// at the outer edges. layer and head narrow it, down to a single map.
+// A row of panels for each layer: its heads and their average, and rollout below. Labels are drawn at the
+// outer edges only. `layer` and `head` restrict it, down to a single map.
 struct FigureChoice {
   AttentionKind kind = AttentionKind::cross;
   std::optional<int64_t> layer = {}, head = {};

@@ -1,4 +1,4 @@
-// Records of attention as JSON, and as one HTML page that shows them without a network.
+// Attention records as JSON, and as one self-contained HTML page.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace fovea {
 
-// Everything: texts, tokens, words, and for each kind its layers (heads and their average) and rollout.
-// decimals: digits kept of a weight; 0 keeps all.
+// Texts, tokens, words, and for each kind of attention its layers (heads and their average) and rollout.
+// decimals: number of decimals of a weight; 0 keeps all digits.
 Json attention_json(const AttentionRecord& record, int decimals = 0);
 
-// A self-contained page; with several records it offers a choice. Texts are hostile to a page: they are
-// carried as data and only ever become text.
+// With several records the page has a menu to choose one. Texts come from outside and are never trusted: the
+// page holds them as data and shows them as text nodes only.
 std::string attention_page(std::span<const AttentionRecord> records, const std::string& title);
 
 }  // namespace fovea

@@ -77,8 +77,7 @@ class Plot {
     const PictureSize size = size_of(layout.get());
     const double shift = anchor == Anchor::start ? 0 : anchor == Anchor::end ? size.width : size.width / 2;
     cairo_set_source_rgb(canvas_, ink.red, ink.green, ink.blue);
-    cairo_move_to(canvas_, x - shift, y - size.height / 2);
-    pango_cairo_show_layout(canvas_, layout.get());
+    show_text(canvas_, layout.get(), x - shift, y - size.height / 2);
     return size.width;
   }
 
@@ -92,7 +91,6 @@ class Plot {
 
   void curve(const Series& series, const Axis& axis, const Ink& ink) const {
     set(ink, series.dots ? 1.75 : 1.25);
-    cairo_new_path(canvas_);  // text leaves a point behind
     for (const ChartPoint& point : series.points) cairo_line_to(canvas_, x(point.x), y(point.y, axis));
     cairo_stroke(canvas_);
     cairo_set_dash(canvas_, nullptr, 0, 0);

@@ -1,4 +1,4 @@
-// Lines over a common axis: learning curves, scores by length.
+// Line charts: learning curves, scores by length.
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@ struct ChartPoint {
 struct Series {
   std::string name;
   std::vector<ChartPoint> points;
-  bool right = false;  // measured on the right axis
-  bool dots = true;    // a mark at each point
+  bool right = false;  // uses the right axis
+  bool dots = true;    // draws a dot at each point
 };
 
 struct Chart {
-  std::string across;          // what x is: "step"
-  std::string left = {};       // what the left axis is, where the series' names do not say it
-  std::vector<Series> series;  // at most eight are told apart
+  std::string across;          // label of the x axis: "step"
+  std::string left = {};       // label of the left axis, if the names of the series do not say it
+  std::vector<Series> series;  // up to eight are drawn in different styles
 };
 
-// Points that are not finite are left out; a chart without any gives axes alone.
+// Points that are not finite are left out; a chart without points shows only its axes.
 std::string draw(const Chart& chart, PictureFormat format);
 
-// Round numbers that cover [low, high] in about `count` steps: for axes. At least two.
+// The ticks of an axis: round numbers that cover [low, high] in about `count` steps, at least two.
 std::vector<double> axis_ticks(double low, double high, int count);
 
 }  // namespace fovea

@@ -11,21 +11,26 @@ namespace fovea {
 namespace {
 
 constexpr double kMargin = 12, kGap = 6, kFontSize = 12, kTitleSize = 14;
+constexpr double kWidestLabel = 180;  // in pixels
 
 double share_of(float weight, float largest) {
   return largest > 0 || std::isnan(weight) ? double{weight} / largest : 0.0;
 }
 
+Layout label_text(cairo_t* canvas, const std::string& label) {
+  return layout_text(canvas, label, kFontSize, {.width = kWidestLabel});
+}
+
 double widest(cairo_t* canvas, const std::vector<std::string>& labels) {
   double width = 0;
   for (const std::string& label : labels)
-    width = std::max(width, size_of(layout_text(canvas, label, kFontSize).get()).width);
+    width = std::max(width, size_of(label_text(canvas, label).get()).width);
   return width;
 }
 
 // Where everything of one panel stands, relative to its corner.
 struct PanelPlan {
-  double cell = 0;
+  double cell = 0, row = 0;  // width and height of a cell
   double left = 0, top = 0;  // of the grid
   double width = 0, height = 0;
 };
@@ -35,12 +40,13 @@ PanelPlan plan_panel(cairo_t* canvas, const HeatMap& map) {
   const bool labelled = !map.rows.empty() || !map.columns.empty();
   const auto longest = static_cast<double>(std::max<int64_t>({1, map.row_count, map.column_count}));
   plan.cell = map.cell > 0 ? map.cell : labelled ? 20 : std::clamp(256 / longest, 2.0, 20.0);
+  plan.row = map.row_height > 0 ? map.row_height : plan.cell;
   plan.left = map.rows.empty() ? 0 : widest(canvas, map.rows) + kGap;
   const double title =
       map.title.empty() ? 0 : size_of(layout_text(canvas, map.title, kTitleSize).get()).height + kGap;
   plan.top = title + (map.columns.empty() ? 0 : widest(canvas, map.columns) + kGap);
   plan.width = plan.left + plan.cell * static_cast<double>(map.column_count);
-  plan.height = plan.top + plan.cell * static_cast<double>(map.row_count);
+  plan.height = plan.top + plan.row * static_cast<double>(map.row_count);
   if (!map.title.empty())
     plan.width = std::max(plan.width, size_of(layout_text(canvas, map.title, kTitleSize).get()).width);
   return plan;
@@ -49,21 +55,19 @@ PanelPlan plan_panel(cairo_t* canvas, const HeatMap& map) {
 void draw_labels(cairo_t* canvas, const HeatMap& map, const PanelPlan& plan) {
   cairo_set_source_rgb(canvas, 0.1, 0.1, 0.1);
   for (size_t i = 0; i < map.rows.size(); ++i) {
-    const Layout layout = layout_text(canvas, map.rows[i], kFontSize);
+    const Layout layout = label_text(canvas, map.rows[i]);
     const PictureSize size = size_of(layout.get());
-    cairo_move_to(canvas, plan.left - kGap - size.width,
-                  plan.top + plan.cell * (static_cast<double>(i) + 0.5) - size.height / 2);
-    pango_cairo_show_layout(canvas, layout.get());
+    show_text(canvas, layout.get(), plan.left - kGap - size.width,
+              plan.top + plan.row * (static_cast<double>(i) + 0.5) - size.height / 2);
   }
   for (size_t j = 0; j < map.columns.size(); ++j) {
-    const Layout layout = layout_text(canvas, map.columns[j], kFontSize);
+    const Layout layout = label_text(canvas, map.columns[j]);
     const PictureSize size = size_of(layout.get());
     cairo_save(canvas);
     cairo_translate(canvas, plan.left + plan.cell * (static_cast<double>(j) + 0.5) - size.height / 2,
                     plan.top - kGap);
     cairo_rotate(canvas, -M_PI / 2);
-    cairo_move_to(canvas, 0, 0);
-    pango_cairo_show_layout(canvas, layout.get());
+    show_text(canvas, layout.get(), 0, 0);
     cairo_restore(canvas);
   }
 }
@@ -71,8 +75,7 @@ void draw_labels(cairo_t* canvas, const HeatMap& map, const PanelPlan& plan) {
 void draw_panel(cairo_t* canvas, const HeatMap& map, const PanelPlan& plan) {
   if (!map.title.empty()) {
     cairo_set_source_rgb(canvas, 0.1, 0.1, 0.1);
-    cairo_move_to(canvas, 0, 0);
-    pango_cairo_show_layout(canvas, layout_text(canvas, map.title, kTitleSize).get());
+    show_text(canvas, layout_text(canvas, map.title, kTitleSize).get(), 0, 0);
   }
   draw_labels(canvas, map, plan);
   // Runs of equal cells are one rectangle: patterns of thousands of cells stay small files.
@@ -85,15 +88,15 @@ void draw_panel(cairo_t* canvas, const HeatMap& map, const PanelPlan& plan) {
       const Colour colour = colour_of(share_of(row[j], map.largest));
       cairo_set_source_rgb(canvas, colour.red, colour.green, colour.blue);
       cairo_rectangle(canvas, plan.left + plan.cell * static_cast<double>(j),
-                      plan.top + plan.cell * static_cast<double>(i), plan.cell * static_cast<double>(end - j),
-                      plan.cell);
+                      plan.top + plan.row * static_cast<double>(i), plan.cell * static_cast<double>(end - j),
+                      plan.row);
       cairo_fill(canvas);
     }
   }
   cairo_set_source_rgb(canvas, 0.6, 0.6, 0.6);
   cairo_set_line_width(canvas, 1);
   cairo_rectangle(canvas, plan.left, plan.top, plan.cell * static_cast<double>(map.column_count),
-                  plan.cell * static_cast<double>(map.row_count));
+                  plan.row * static_cast<double>(map.row_count));
   cairo_stroke(canvas);
   cairo_set_antialias(canvas, CAIRO_ANTIALIAS_DEFAULT);
 }
@@ -118,8 +121,7 @@ PictureSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
     const Layout title = layout_text(canvas, figure.title, kTitleSize + 2);
     if (paint) {
       cairo_set_source_rgb(canvas, 0, 0, 0);
-      cairo_move_to(canvas, kMargin, y);
-      pango_cairo_show_layout(canvas, title.get());
+      show_text(canvas, title.get(), kMargin, y);
     }
     width = 2 * kMargin + size_of(title.get()).width;
     y += size_of(title.get()).height + kMargin;
@@ -150,6 +152,75 @@ PictureSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
   return {std::ceil(width), std::ceil(y)};
 }
 
+// Columns [begin, end) of a map in shaded blocks.
+class TerminalMap {
+ public:
+  TerminalMap(const HeatMap& map, size_t width)
+      : map_(map), width_(width), widest_label_(std::max<size_t>(12, width / 3)) {
+    for (const std::string& row : map.rows) {
+      rows_.push_back(shortened(row, widest_label_));
+      side_ = std::max(side_, terminal_width(rows_.back()));
+    }
+    // A numbered column is wider than the largest number, so that the numbers stand apart.
+    if (!map.columns.empty())
+      cell_ = std::to_string(map.column_count).size() + 1;
+    else if (side_ + 2 + 2 * static_cast<size_t>(map.column_count) > width)
+      cell_ = 1;
+  }
+
+  int64_t columns_across() const {
+    const size_t taken = side_ + 2;
+    return std::max<int64_t>(1, width_ > taken ? static_cast<int64_t>((width_ - taken) / cell_) : 1);
+  }
+
+  std::string part(int64_t begin, int64_t end) const {
+    std::string text;
+    if (!map_.columns.empty()) {
+      text += std::string(side_ + 1, ' ');
+      for (int64_t j = begin; j < end; ++j) text += padded(std::to_string(j + 1), cell_);
+      text += "\n";
+    }
+    for (int64_t i = 0; i < map_.row_count; ++i) {
+      if (!rows_.empty()) text += padded(rows_[static_cast<size_t>(i)], side_);
+      text += "|";
+      for (int64_t j = begin; j < end; ++j) {
+        const float weight = map_.weights[static_cast<size_t>(i * map_.column_count + j)];
+        for (size_t k = 0; k < cell_; ++k) text += block_of(share_of(weight, map_.largest));
+      }
+      text += "|\n";
+    }
+    return map_.columns.empty() ? text : text + legend(begin, end);
+  }
+
+ private:
+  static std::string padded(const std::string& text, size_t columns) {
+    return std::string(columns - terminal_width(text), ' ') + text;
+  }
+
+  // "1 i  2 like  3 food", broken into lines that fit.
+  std::string legend(int64_t begin, int64_t end) const {
+    std::string text;
+    size_t at = 0;
+    for (int64_t j = begin; j < end; ++j) {
+      const std::string entry =
+          std::to_string(j + 1) + " " + shortened(map_.columns[static_cast<size_t>(j)], widest_label_);
+      const size_t columns = terminal_width(entry);
+      if (at > 0) {
+        const bool fits = at + 2 + columns <= width_;
+        text += fits ? "  " : "\n";
+        at = fits ? at + 2 : 0;
+      }
+      text += entry;
+      at += columns;
+    }
+    return text + "\n";
+  }
+
+  const HeatMap& map_;
+  size_t width_, widest_label_, cell_ = 2, side_ = 0;
+  std::vector<std::string> rows_;
+};
+
 }  // namespace
 
 std::string draw(const Figure& figure, PictureFormat format) {
@@ -158,38 +229,15 @@ std::string draw(const Figure& figure, PictureFormat format) {
                       [&](cairo_t* canvas, bool paint) { return draw_figure(canvas, figure, paint); });
 }
 
-std::string shade(const HeatMap& map) {
+std::string shade(const HeatMap& map, size_t width) {
   check(map);
-  size_t widest_row = 0;
-  for (const std::string& row : map.rows) widest_row = std::max(widest_row, terminal_width(row));
+  const TerminalMap terminal(map, width);
   std::string text = map.title.empty() ? "" : map.title + "\n";
-  if (!map.columns.empty()) {
-    text += std::string(widest_row + 1, ' ');
-    for (int64_t j = 0; j < map.column_count; ++j) {
-      text += j < 9 ? " " : "";
-      text += std::to_string((j + 1) % 100);
-    }
-    text += "\n";
+  const int64_t across = terminal.columns_across();
+  for (int64_t begin = 0; begin == 0 || begin < map.column_count; begin += across) {
+    if (begin > 0) text += "\n";
+    text += terminal.part(begin, std::min(map.column_count, begin + across));
   }
-  for (int64_t i = 0; i < map.row_count; ++i) {
-    if (!map.rows.empty()) {
-      const std::string& label = map.rows[static_cast<size_t>(i)];
-      text += std::string(widest_row - terminal_width(label), ' ') + label;
-    }
-    text += "|";
-    for (int64_t j = 0; j < map.column_count; ++j) {
-      const std::string_view block =
-          block_of(share_of(map.weights[static_cast<size_t>(i * map.column_count + j)], map.largest));
-      text.append(block).append(block);
-    }
-    text += "|\n";
-  }
-  for (size_t j = 0; j < map.columns.size(); ++j) {
-    text += j > 0 ? "  " : "";
-    text += std::to_string(j + 1);
-    text += " " + map.columns[j];
-  }
-  if (!map.columns.empty()) text += "\n";
   return text;
 }
 

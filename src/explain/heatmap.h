@@ -1,6 +1,7 @@
-// Heat maps of weights: one drawing, as PNG, SVG, PDF or shaded blocks in a terminal.
+// Heat maps of weights, drawn as PNG, SVG or PDF, or as shaded blocks in a terminal.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,16 +10,17 @@
 
 namespace fovea {
 
-// A matrix with words at its sides. Rows are queries (a translation, going down), columns keys (the source,
-// across).
+// A matrix with a label for each row and column. Rows are queries (a translation, downwards), columns are
+// keys (the source, across). Long labels are cut and end with an ellipsis.
 struct HeatMap {
   std::string title;                 // may be empty
-  std::vector<std::string> rows;     // one label a row, or none at all
-  std::vector<std::string> columns;  // one label a column, or none at all
+  std::vector<std::string> rows;     // a label for every row, or none at all
+  std::vector<std::string> columns;  // a label for every column, or none at all
   int64_t row_count = 0, column_count = 0;
   std::vector<float> weights;  // [row_count, column_count], row-major; NaN is drawn as missing
   float largest = 1;           // the weight drawn darkest
-  double cell = 0;             // its side in a picture; 0: 20 with labels, else what fits
+  double cell = 0;             // side of a cell in a picture; 0: 20 with labels, else what fits
+  double row_height = 0;       // of cells that are no squares; 0: as `cell`
 };
 
 // Panels side by side, wrapped into rows of `across`.
@@ -35,7 +37,8 @@ inline std::string draw(const HeatMap& map, PictureFormat format) {
   return draw(Figure{"", {map}, 1}, format);
 }
 
-// Shaded blocks, one line a row, labels at the left and numbered keys above: for a terminal.
-std::string shade(const HeatMap& map);
+// Shaded blocks for a terminal of `width` columns: a line for each row, labels at the left, column numbers
+// above and their labels below. A map that is wider is cut into several, one below the other.
+std::string shade(const HeatMap& map, size_t width = 100);
 
 }  // namespace fovea

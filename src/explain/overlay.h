@@ -1,4 +1,4 @@
-// A picture under a spotlight: what is looked at stays as it is, the rest fades.
+// Weights of places laid over a picture as a heat map, with a scale below.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,15 @@ struct Overlay {
   std::string title;  // may be empty
   int64_t height = 0, width = 0;
   std::vector<uint8_t> pixels;  // [height, width, 3]
-  // [rows, columns], laid over the whole picture and smoothed between centres; none: the picture as it is.
-  // The largest is shown brightest, the smallest faintest.
+  // [rows, columns], stretched over the whole picture and interpolated between the centres of cells; none:
+  // the picture as it is. Colours run from blue (the smallest weight) to orange (the largest); the picture
+  // shows through in grey.
   int64_t rows = 0, columns = 0;
   std::vector<float> weights = {};
 };
+
+// The picture's pixels under its weights, row by row: 0x00RRGGBB.
+std::vector<uint32_t> overlay_pixels(const Overlay& overlay);
 
 // Side by side, wrapped into rows of `across`. Throws Error when sizes do not match.
 struct OverlayFigure {

@@ -1,4 +1,4 @@
-// Pictures of attention patterns: dark where a query (down) sees a key (across).
+// Pictures of attention patterns: dark where a query (row) may attend to a key (column).
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@
 
 namespace fovea {
 
-// One panel for each different head, titled by the heads it stands for when there are several. Batch entry 0.
+// The pattern of batch entry 0: one panel for each distinct head, titled with the heads that share it if
+// there are several panels.
 Figure pattern_figure(const Pattern& pattern, const PlanSizes& sizes);
 
-// Half blocks, two queries a line: squares in a terminal.
+// For a terminal: half blocks, two queries per line, so that cells are square.
 std::string pattern_blocks(const Figure& figure);
 
-// The same figure as a small SVG: one path a panel.
+// The same figure as a small SVG file: one path per panel.
 std::string pattern_svg(const Figure& figure);
 
 }  // namespace fovea

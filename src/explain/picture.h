@@ -1,4 +1,4 @@
-// The kinds of picture files.
+// The formats of picture files.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@ namespace fovea {
 
 enum class PictureFormat { png, svg, pdf };
 
-// By the file name's ending; throws Error naming the endings that work.
+// From the extension of the file name; throws Error naming the supported ones.
 PictureFormat picture_format(const std::filesystem::path& path);
 
 }  // namespace fovea

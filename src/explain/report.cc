@@ -15,7 +15,11 @@ constexpr std::string_view kStyle = R"(
 }
 body { margin: 0 auto; max-width: 54rem; padding: 2rem 1.25rem 4rem; color: var(--ink); background: var(--ground);
   font: 16px/1.55 system-ui, "Noto Sans", "Noto Sans CJK SC", sans-serif }
-h1 { font-size: 1.6rem; font-weight: 600; margin: 0 0 1rem }
+header { display: flex; align-items: baseline; gap: .6rem; color: var(--soft); font-size: .9rem; margin-bottom: 1.4rem }
+header b { color: var(--ink); font-weight: 600 }
+header svg { width: 1.2rem; height: 1.2rem; align-self: center }
+header .model { margin-left: auto }
+h1 { font-size: 1.6rem; font-weight: 600; margin: 0 0 1rem; overflow-wrap: anywhere }
 h2 { font-size: 1.15rem; font-weight: 600; margin: 2.5rem 0 .75rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 .wide { overflow-x: auto; margin: 0 0 1.5rem }
@@ -25,9 +29,12 @@ figure { margin: 1.25rem 0 }
 img { max-width: 100%; height: auto; border-radius: 6px; background: #fff }
 figcaption { color: var(--soft); font-size: .9rem }
 a { color: var(--link) }
+.text { overflow-wrap: anywhere }
+.scale { display: flex; align-items: center; gap: .5rem; color: var(--soft); font-size: .85rem }
+.scale i { width: 8rem; height: .6rem; border-radius: 3px }
 .text p { line-height: 1.9; margin: .4rem 0 }
 .text span, .text b { padding: .15rem .25rem; border-radius: 3px }
-.text b { font-weight: 500; font-size: .8rem; margin-right: .5rem }
+.text b { white-space: nowrap; font-weight: 500; font-size: .8rem; margin-right: .5rem }
 )";
 
 std::string escaped(std::string_view text) {
@@ -53,6 +60,21 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+std::string css_of(double share) {
+  const Colour colour = colour_of(share);
+  char text[48];
+  std::snprintf(text, sizeof text, "rgb(%.0f %.0f %.0f)", 255 * colour.red, 255 * colour.green,
+                255 * colour.blue);
+  return text;
+}
+
+// The same as on the page of explain/page.html.
+constexpr std::string_view kHeader =
+    "<header><svg viewBox=\"0 0 24 24\" aria-hidden=\"true\"><path d=\"M1 12C5 5.5 19 5.5 23 12 19 18.5 5 "
+    "18.5 1 "
+    "12Z\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.6\"/><circle cx=\"12\" cy=\"12\" r=\"4.2\" "
+    "fill=\"var(--link)\"/></svg><b>Fovea</b><span>where the model looks</span>";
+
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
@@ -68,7 +90,8 @@ std::string base64(std::string_view bytes) {
 
 }  // namespace
 
-Report::Report(const std::string& title) : title_(escaped(title)) {}
+Report::Report(const std::string& title, const std::string& model)
+    : title_(escaped(title)), model_(escaped(model)) {}
 
 void Report::heading(const std::string& text) {
   body_ += "<h2>" + escaped(text) + "</h2>\n";
@@ -90,39 +113,38 @@ void Report::table(const std::vector<std::string>& head, const std::vector<std::
   body_ += "</table></div>\n";
 }
 
-// As an image of its own: names inside one drawing must not meet those of another.
+// As an image of its own, because the ids inside one drawing must not clash with those of another.
 void Report::picture(const std::string& svg, const std::string& meaning) {
   body_ += "<figure><img src=\"data:image/svg+xml;base64," + base64(svg) + "\" alt=\"" + escaped(meaning) +
            "\"><figcaption>" + escaped(meaning) + "</figcaption></figure>\n";
 }
 
 void Report::text(const TextMap& map) {
-  const float largest = map.largest();
-  const auto number = [](double weight) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.4f", weight);
-    return std::string(digits);
-  };
+  const double largest = map.largest();
   const auto shaded = [&](const char* tag, double share, double weight, const std::string& inner) {
-    const Colour colour = colour_of(share);
-    char style[96];
-    std::snprintf(style, sizeof style, "background:rgb(%.0f %.0f %.0f);color:%s", 255 * colour.red,
-                  255 * colour.green, 255 * colour.blue, needs_light_text(share) ? "#fff" : "#20262e");
-    body_ += std::string("<") + tag + " style=\"" + style + "\" title=\"" + number(weight) + "\">" + inner +
-             "</" + tag + "> ";
+    char title[32];
+    std::snprintf(title, sizeof title, "%.4f", weight);
+    body_ += std::string("<") + tag + " style=\"background:" + css_of(share) +
+             ";color:" + (needs_light_text(share) ? "#fff" : "#20262e") + "\" title=\"" + title + "\">" +
+             inner + "</" + tag + "> ";
   };
   body_ += "<div class=\"text\">\n";
   for (const WeighedSentence& sentence : map.sentences) {
     body_ += "<p>";
     if (map.sentences_weigh)
-      shaded("b", sentence.weight, sentence.weight, number(sentence.weight).substr(0, 4));
+      shaded("b", root_share(sentence.weight, 1), sentence.weight, escaped(percent_text(sentence.weight)));
     for (const WeighedWord& word : sentence.words) {
       const double weight = double{sentence.weight} * word.weight;
-      shaded("span", largest > 0 ? weight / largest : 0, weight, escaped(word.text));
+      shaded("span", root_share(weight, largest), weight, escaped(word.text));
     }
     body_ += "</p>\n";
   }
   body_ += "</div>\n";
+  if (largest > 0)
+    body_ += "<div class=\"scale\"><span>0</span><i style=\"background:linear-gradient(to right," +
+             css_of(0) + "," + css_of(0.25) + "," + css_of(0.5) + "," + css_of(0.75) + "," + css_of(1) +
+             ")\"></i><span>" + weight_text(largest) +
+             "</span><span>weight of a word in the text (shade: square root)</span></div>\n";
 }
 
 void Report::link(const std::string& file, const std::string& text) {
@@ -132,7 +154,8 @@ void Report::link(const std::string& file, const std::string& text) {
 std::string Report::html() const {
   return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-         title_ + "</title>\n<style>" + std::string(kStyle) + "</style>\n</head>\n<body>\n<h1>" + title_ +
+         title_ + "</title>\n<style>" + std::string(kStyle) + "</style>\n</head>\n<body>\n" +
+         std::string(kHeader) + "<span class=\"model\">" + model_ + "</span></header>\n<h1>" + title_ +
          "</h1>\n" + body_ + "</body>\n</html>\n";
 }
 

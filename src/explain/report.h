@@ -1,4 +1,4 @@
-// A page of findings: text, tables and pictures in one self-contained HTML file.
+// A report: text, tables and pictures in one self-contained HTML file.
 #pragma once
 
 #include <string>
@@ -8,17 +8,18 @@
 
 namespace fovea {
 
-// Everything given is text and stays text: nothing in it is taken for markup.
+// Everything given is shown as text: nothing in it is taken for markup.
 class Report {
  public:
-  explicit Report(const std::string& title);
+  // `model` (optional) stands at the right of the page's header.
+  explicit Report(const std::string& title, const std::string& model = "");
 
   void heading(const std::string& text);
   void paragraph(const std::string& text);
   void table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);
-  // An SVG picture; `meaning` stands below it and for those who cannot see it.
+  // An SVG picture; `meaning` is its caption and its alternative text.
   void picture(const std::string& svg, const std::string& meaning);
-  // Words shaded by their weight, each with its number on hover.
+  // Words shaded by their weight, each with its number on hover, and the scale.
   void text(const TextMap& map);
   // A link to another file.
   void link(const std::string& file, const std::string& text);
@@ -26,7 +27,7 @@ class Report {
   std::string html() const;
 
  private:
-  std::string title_, body_;
+  std::string title_, model_, body_;
 };
 
 }  // namespace fovea

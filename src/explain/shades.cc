@@ -1,24 +1,76 @@
 #include "explain/shades.h"
 
+#include <glib.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <span>
 
 namespace fovea {
+
+namespace {
+
+// share 0 ... 1 along evenly spaced colours.
+Colour between(std::span<const Colour> stops, double share) {
+  const auto last = static_cast<double>(stops.size() - 1);
+  const double place = std::clamp(share, 0.0, 1.0) * last;
+  const auto low = std::min(stops.size() - 2, static_cast<size_t>(place));
+  const double part = place - static_cast<double>(low);
+  const Colour &a = stops[low], &b = stops[low + 1];
+  return {a.red + part * (b.red - a.red), a.green + part * (b.green - a.green),
+          a.blue + part * (b.blue - a.blue)};
+}
+
+// The first character of a UTF-8 text; a byte that is none stands for itself.
+struct Character {
+  gunichar code;
+  size_t bytes;
+};
+Character first_of(std::string_view text) {
+  const gunichar code = g_utf8_get_char_validated(text.data(), static_cast<gssize>(text.size()));
+  if (code >= static_cast<gunichar>(-2)) return {static_cast<unsigned char>(text[0]), 1};
+  return {code, static_cast<size_t>(g_utf8_skip[static_cast<unsigned char>(text[0])])};
+}
+
+size_t columns_of(gunichar code) {
+  return g_unichar_iszerowidth(code) ? 0 : g_unichar_iswide(code) ? 2 : 1;
+}
+
+}  // namespace
 
 Colour colour_of(double share) {
   if (std::isnan(share)) return {0.85, 0.85, 0.85};
   static constexpr Colour kStops[] = {
       {1, 1, 1}, {0.78, 0.86, 0.94}, {0.42, 0.68, 0.84}, {0.13, 0.44, 0.71}, {0.03, 0.19, 0.42}};
-  const double place = std::clamp(share, 0.0, 1.0) * 4;
-  const int low = std::min(3, static_cast<int>(place));
-  const double part = place - low;
-  const Colour &a = kStops[low], &b = kStops[low + 1];
-  return {a.red + part * (b.red - a.red), a.green + part * (b.green - a.green),
-          a.blue + part * (b.blue - a.blue)};
+  return between(kStops, share);
+}
+
+Colour heat_colour(double share) {
+  static constexpr Colour kStops[] = {
+      {0.05, 0.17, 0.55}, {0.36, 0.58, 0.83}, {0.93, 0.91, 0.82}, {0.97, 0.62, 0.20}, {0.80, 0.22, 0.02}};
+  return between(kStops, std::isnan(share) ? 0.5 : share);
 }
 
 bool needs_light_text(double share) {
   return share > 0.6;
+}
+
+double root_share(double weight, double largest) {
+  return largest > 0 ? std::sqrt(std::max(0.0, weight) / largest) : 0;
+}
+
+std::string weight_text(double weight, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*g", digits, weight);
+  return text;
+}
+
+std::string percent_text(double weight) {
+  const double percent = 100 * weight;
+  char text[32];
+  std::snprintf(text, sizeof text, percent >= 9.95 ? "%.0f %%" : "%.1f %%", percent);
+  return percent > 0 && percent < 0.05 ? "<0.1 %" : text;
 }
 
 std::string_view block_of(double share) {
@@ -29,13 +81,24 @@ std::string_view block_of(double share) {
 
 size_t terminal_width(std::string_view text) {
   size_t width = 0;
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t bytes = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    width += bytes >= 3 && lead >= 0xE3 ? 2 : 1;
-    i += bytes;
+  while (!text.empty()) {
+    const Character next = first_of(text);
+    width += columns_of(next.code);
+    text.remove_prefix(next.bytes);
   }
   return width;
+}
+
+std::string shortened(std::string_view text, size_t columns) {
+  if (terminal_width(text) <= columns) return std::string(text);
+  size_t end = 0, width = 1;  // of the ellipsis
+  while (true) {
+    const Character next = first_of(text.substr(end));
+    if (width + columns_of(next.code) > columns) break;
+    width += columns_of(next.code);
+    end += next.bytes;
+  }
+  return std::string(text.substr(0, end)) + "…";
 }
 
 }  // namespace fovea

@@ -1,7 +1,8 @@
-// Weights as colours of pictures and as blocks of a terminal.
+// Weights as colours, as blocks of a terminal and as short numbers; the width of text in a terminal.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace fovea {
@@ -10,16 +11,31 @@ struct Colour {
   double red, green, blue;
 };
 
-// White over blue to near black: even steps of lightness, readable in print and by colour-blind eyes. A share
-// of 0 is white, of 1 darkest; NaN is grey.
+// From white (share 0) over blue to near black (share 1) in even steps of lightness: readable in print and by
+// colour-blind people. NaN is grey.
 Colour colour_of(double share);
-// Whether text on that colour must be white to be read.
+// Whether text on that colour must be white to be readable.
 bool needs_light_text(double share);
+
+// For weights laid over a photograph: from deep blue (share 0) over a pale middle to deep orange (share 1).
+// Told apart by hue, so that it can be read over dark and light pictures, also by colour-blind people.
+Colour heat_colour(double share);
+
+// sqrt(weight / largest): a share that keeps small weights visible beside a large one.
+double root_share(double weight, double largest);
+
+// "0.31", "0.0042": with so many significant digits, for legends.
+std::string weight_text(double weight, int digits = 2);
+// "42 %", "0.4 %", "<0.1 %"
+std::string percent_text(double weight);
 
 // One column of a terminal: ' ', '░', '▒', '▓' or '█'.
 std::string_view block_of(double share);
 
-// Columns that a terminal uses for a text: Chinese, Japanese and Korean letters take two.
+// Columns that a terminal uses for a text: wide characters (Chinese, Japanese, Korean, emoji) take two,
+// combining marks none.
 size_t terminal_width(std::string_view text);
+// The text, or its beginning and an ellipsis where it is wider than `columns`.
+std::string shortened(std::string_view text, size_t columns);
 
 }  // namespace fovea

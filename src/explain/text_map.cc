@@ -1,8 +1,8 @@
+// Draws TextMap: words on coloured ground, wrapped into lines, with the scale of colours below.
 #include "explain/text_map.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "explain/canvas.h"
 #include "explain/shades.h"
@@ -10,13 +10,16 @@
 namespace fovea {
 namespace {
 
-constexpr double kMargin = 16, kWidth = 760, kFontSize = 15, kTitleSize = 15, kPad = 3, kLead = 10, kBar = 44;
+constexpr double kMargin = 16, kRight = 760, kPad = 3, kLead = 10;
+constexpr double kFontSize = 15, kTitleSize = 15, kSmallSize = 11;
+constexpr double kSentenceBox = 52;  // the box with a sentence's weight
+constexpr double kScaleWidth = 160, kScaleHeight = 10;
+constexpr const char* kLegend = "weight of a word in the text";
 
 void show(cairo_t* canvas, PangoLayout* layout, double x, double y, bool light) {
   const double ink = light ? 1 : 0.1;
   cairo_set_source_rgb(canvas, ink, ink, ink);
-  cairo_move_to(canvas, x, y);
-  pango_cairo_show_layout(canvas, layout);
+  show_text(canvas, layout, x, y);
 }
 
 void fill(cairo_t* canvas, double share, double x, double y, double width, double height) {
@@ -26,50 +29,132 @@ void fill(cairo_t* canvas, double share, double x, double y, double width, doubl
   cairo_fill(canvas);
 }
 
-std::string percent(float weight) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.0f %%", 100 * static_cast<double>(weight));
-  return text;
+double baseline_of(PangoLayout* layout) {
+  return pango_units_to_double(pango_layout_get_baseline(layout));
 }
 
-PictureSize draw_map(cairo_t* canvas, const TextMap& map, bool paint) {
-  const float largest = map.largest();
-  double y = kMargin;
-  if (!map.title.empty()) {
-    const Layout title = layout_text(canvas, map.title, kTitleSize);
-    if (paint) show(canvas, title.get(), kMargin, y, false);
-    y += size_of(title.get()).height + kLead;
+// A line of mixed scripts.
+struct LineSize {
+  explicit LineSize(cairo_t* canvas) {
+    const Layout layout = layout_text(canvas, "Ág我", kFontSize);
+    height = size_of(layout.get()).height;
+    baseline = baseline_of(layout.get());
   }
-  const double left = kMargin + (map.sentences_weigh ? kBar + kLead : 0);
-  for (const WeighedSentence& sentence : map.sentences) {
-    double x = left, height = 0;
-    const double top = y;
+  double height, baseline;
+};
+
+// Paints a map from top to bottom, or only measures it.
+class TextPainter {
+ public:
+  TextPainter(cairo_t* canvas, const TextMap& map, bool paint)
+      : canvas_(canvas),
+        map_(map),
+        paint_(paint),
+        largest_(map.largest()),
+        line_(canvas),
+        left_(kMargin + (map.sentences_weigh ? kSentenceBox + kLead : 0)) {}
+
+  PictureSize draw() {
+    if (!map_.title.empty()) {
+      const PictureSize size = text(map_.title, kTitleSize, kMargin, y_, false, {kRight - kMargin, 2});
+      y_ += size.height + kLead;
+    }
+    for (const WeighedSentence& sentence : map_.sentences) draw_sentence(sentence);
+    if (largest_ > 0) draw_scale();
+    return {std::ceil(right_ + kMargin), std::ceil(y_ - kLead + kMargin)};
+  }
+
+ private:
+  PictureSize text(const std::string& words, double size, double x, double y, bool light,
+                   const TextRoom& room = {}) {
+    const Layout layout = layout_text(canvas_, words, size, room);
+    if (paint_) show(canvas_, layout.get(), x, y, light);
+    const PictureSize taken = size_of(layout.get());
+    right_ = std::max(right_, x + taken.width);
+    return taken;
+  }
+
+  void draw_sentence(const WeighedSentence& sentence) {
+    const double top = y_;
+    double x = left_, height = 0;
     for (const WeighedWord& word : sentence.words) {
-      const Layout layout = layout_text(canvas, word.text, kFontSize);
+      const TextRoom room{kRight - left_ - 2 * kPad, 3};
+      const Layout layout = layout_text(canvas_, word.text, kFontSize, room);
       const PictureSize size = size_of(layout.get());
-      if (x > left && x + size.width + 2 * kPad > kWidth) {
-        x = left;
-        y += height + kPad;
+      if (x > left_ && x + size.width + 2 * kPad > kRight) {
+        x = left_;
+        y_ += height + kPad;
+        height = 0;
       }
-      height = size.height + kPad;
-      if (paint) {
-        const double share = largest > 0 ? double{sentence.weight} * word.weight / largest : 0;
-        fill(canvas, share, x, y, size.width + 2 * kPad, height);
-        show(canvas, layout.get(), x + kPad, y + kPad / 2, needs_light_text(share));
+      // Scripts differ in height: all words of a line share its baseline.
+      const double lower = line_.baseline - baseline_of(layout.get());
+      const double box = std::max(line_.height, lower + size.height) + kPad;
+      height = std::max(height, box);
+      if (paint_) {
+        const double share = root_share(double{sentence.weight} * word.weight, largest_);
+        fill(canvas_, share, x, y_, size.width + 2 * kPad, box);
+        show(canvas_, layout.get(), x + kPad, y_ + kPad / 2 + lower, needs_light_text(share));
       }
       x += size.width + 2 * kPad + 1;
+      right_ = std::max(right_, x);
     }
-    if (map.sentences_weigh) {
-      const Layout number = layout_text(canvas, percent(sentence.weight), 11);
-      height = std::max(height, size_of(number.get()).height + kPad);
-      if (paint) {
-        fill(canvas, sentence.weight, kMargin, top, kBar, height);
-        show(canvas, number.get(), kMargin + kPad, top + kPad, needs_light_text(sentence.weight));
-      }
+    if (map_.sentences_weigh) {
+      const double share = root_share(sentence.weight, 1);
+      const std::string number = percent_text(sentence.weight);
+      const PictureSize size = size_of(layout_text(canvas_, number, kSmallSize).get());
+      height = std::max(height, size.height + 2 * kPad);
+      if (paint_) fill(canvas_, share, kMargin, top, kSentenceBox, size.height + 2 * kPad);
+      text(number, kSmallSize, kMargin + kPad, top + kPad, needs_light_text(share));
     }
-    y += height + kLead;
+    y_ += height + kLead;
   }
-  return {kWidth + kMargin, std::ceil(y - kLead + kMargin)};
+
+  // A quarter of the largest weight stands in the middle of the scale: shades are square roots.
+  void draw_scale() {
+    constexpr int kSteps = 64;
+    for (int i = 0; paint_ && i < kSteps; ++i)
+      fill(canvas_, (i + 0.5) / kSteps, kMargin + i * kScaleWidth / kSteps, y_, kScaleWidth / kSteps + 0.5,
+           kScaleHeight);
+    if (paint_) {
+      cairo_set_source_rgb(canvas_, 0.6, 0.6, 0.6);
+      cairo_set_line_width(canvas_, 0.5);
+      cairo_rectangle(canvas_, kMargin, y_, kScaleWidth, kScaleHeight);
+      cairo_stroke(canvas_);
+    }
+    const double below = y_ + kScaleHeight + 1;
+    double height = 0;
+    for (const double share : {0.0, 0.5, 1.0}) {
+      const std::string number = share == 0 ? "0" : weight_text(largest_ * share * share);
+      const double width = size_of(layout_text(canvas_, number, kSmallSize).get()).width;
+      const PictureSize size =
+          text(number, kSmallSize, kMargin + share * (kScaleWidth - width), below, false);
+      height = size.height;
+    }
+    text(kLegend, kSmallSize, kMargin + kScaleWidth + kLead, y_ - kPad, false);
+    y_ = below + height + kLead;
+  }
+
+  cairo_t* canvas_;
+  const TextMap& map_;
+  bool paint_;
+  double largest_;
+  LineSize line_;
+  double left_, y_ = kMargin, right_ = kMargin;
+};
+
+// "weight of a word in the text: ░ from 0.01  ▒ from 0.1 ..."
+std::string block_legend(double largest) {
+  std::string text = std::string(kLegend) + ":";
+  for (const int block : {1, 2, 3, 4}) {
+    const double share = (block - 0.5) / 4;  // where block_of() begins to use it
+    text.append(block == 1 ? " " : "  ").append(block_of(block / 4.0));
+    text += " from " + weight_text(largest * share * share);
+  }
+  return text + "\n";
+}
+
+std::string spaces(size_t count) {
+  return std::string(count, ' ');
 }
 
 }  // namespace
@@ -82,38 +167,37 @@ float TextMap::largest() const {
 }
 
 std::string draw(const TextMap& map, PictureFormat format) {
-  return draw_picture(format, [&](cairo_t* canvas, bool paint) { return draw_map(canvas, map, paint); });
+  return draw_picture(format,
+                      [&](cairo_t* canvas, bool paint) { return TextPainter(canvas, map, paint).draw(); });
 }
 
 std::string shade(const TextMap& map, size_t columns) {
-  const float largest = map.largest();
+  const double largest = map.largest();
   std::string text = map.title.empty() ? "" : map.title + "\n";
   for (const WeighedSentence& sentence : map.sentences) {
-    std::string prefix, words, blocks;
-    if (map.sentences_weigh) {
-      prefix = percent(sentence.weight) + "  ";
-      prefix.insert(0, 7 - std::min<size_t>(7, prefix.size()), ' ');
-    }
-    size_t at = prefix.size();
-    words = prefix;
-    blocks = std::string(at, ' ');
+    std::string number = map.sentences_weigh ? percent_text(sentence.weight) : "";
+    if (map.sentences_weigh) number = spaces(6 - std::min<size_t>(6, number.size())) + number + "  ";
+    const size_t left = number.size(), room = columns > left + 8 ? columns - left : 8;
+    std::string words = number, blocks = spaces(left);
+    size_t at = 0;
     const auto end_line = [&] {
       text += words + "\n" + blocks + "\n";
-      words = blocks = std::string(prefix.size(), ' ');
-      at = prefix.size();
+      words = blocks = spaces(left);
+      at = 0;
     };
     for (const WeighedWord& word : sentence.words) {
-      const size_t width = terminal_width(word.text);
-      if (at > prefix.size() && at + width > columns) end_line();
-      const double share = largest > 0 ? double{sentence.weight} * word.weight / largest : 0;
-      words += word.text + " ";
-      for (size_t i = 0; i < width; ++i) blocks += block_of(share);
+      const std::string shown = shortened(word.text, room);
+      const size_t width = terminal_width(shown);
+      if (at > 0 && at + width > room) end_line();
+      words += shown + " ";
+      for (size_t i = 0; i < width; ++i)
+        blocks += block_of(root_share(double{sentence.weight} * word.weight, largest));
       blocks += " ";
       at += width + 1;
     }
     end_line();
   }
-  return text;
+  return largest > 0 ? text + block_legend(largest) : text;
 }
 
 }  // namespace fovea

@@ -1,6 +1,7 @@
-// A text whose words are shaded by what they weigh in a decision: as a picture, in a terminal, on a page.
+// A text whose words are shaded by their attention weight: as a picture, in a terminal, on a page.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,19 +19,22 @@ struct WeighedSentence {
   std::vector<WeighedWord> words = {};
 };
 
+// Words and sentences are shaded by the square root of their weight (root_share), so that small weights stay
+// visible beside a large one; pictures, terminal and page show the scale.
 struct TextMap {
   std::string title;
   std::vector<WeighedSentence> sentences;
-  bool sentences_weigh = false;  // show what each sentence weighs, too
+  bool sentences_weigh = false;  // show the weight of each sentence, too
 
-  // A word's share of the whole text is its weight times its sentence's; the largest is drawn darkest.
+  // The largest weight of a word in the text. That weight is the product of the word's weight in its sentence
+  // and the weight of the sentence.
   float largest() const;
 };
 
-// The file's bytes.
+// The file's bytes. A word too long for a line is broken, and cut after three lines.
 std::string draw(const TextMap& map, PictureFormat format);
 
-// Lines of at most `columns` columns, each followed by one of blocks: for a terminal.
+// Lines of at most `columns` columns for a terminal, each followed by a line of blocks, and a legend.
 std::string shade(const TextMap& map, size_t columns = 100);
 
 }  // namespace fovea

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/blocked_signals.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "kernels/packed_gemm.h"
@@ -231,6 +232,9 @@ void gemm_batched(const Gemm& first, int64_t count, int64_t stride_a, int64_t st
       std::max<int64_t>(1, std::min(first.m, cut.rows) * std::min(first.n, cut.columns) * first.k);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / work);
   parallel_for(count * blocks, grain, [&](int64_t begin, int64_t end) {
+    // oneDNN's AVX-512 code (seen in 2.6.3) keeps the address of a workspace on the heap in the stack register: the
+    // frame of a signal handler would be written there. A host's signals wait until the chunk is done.
+    const BlockedSignals blocked;
     for (int64_t job = begin; job < end; ++job) run(job);
   });
 }

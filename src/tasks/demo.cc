@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kPairs = 12000, kShown = 5, kLengthStep = 8;
-// The longest of the shown sentences: there, words have the farthest to go.
-constexpr size_t kAligned = kShown - 1;
+// The shown sentence whose alignment is drawn: long enough to have words out of order, short enough to read.
+constexpr size_t kAligned = 2;
 
 struct Plan {
-  const char *name, *title;
+  const char *name, *title, *subject;
   double learning_rate;
   Json settings;
 };
@@ -29,6 +29,7 @@ struct Plan {
 std::vector<Plan> plans() {
   const Json recurrent = {{"embedding", 128}, {"width", 128}, {"dropout", 0.1}};
   return {{"transformer",
+           "Transformer",
            "Transformer",
            3e-3,
            {{"width", 128},
@@ -38,8 +39,8 @@ std::vector<Plan> plans() {
             {"decoder_layers", 2},
             {"norm_first", true},
             {"dropout", 0.0}}},
-          {"bahdanau", "recurrent, with attention", 3e-3, recurrent},
-          {"rnn", "recurrent, without attention", 3e-3, recurrent}};
+          {"bahdanau", "recurrent, with attention", "recurrent network with attention", 3e-3, recurrent},
+          {"rnn", "recurrent, without attention", "recurrent network without attention", 3e-3, recurrent}};
 }
 
 std::string lines(const std::vector<std::string>& text) {
@@ -71,12 +72,14 @@ TrainingOutcome train(const Plan& plan, const DemoOptions& options, TranslateObs
   training.joint = false;
   training.batch_tokens = 1024;
   training.learning_rate = plan.learning_rate;
+  training.schedule = "inverse_sqrt";  // independent of --steps: a longer run goes the same way
   training.warmup = 100;
   const train::TrainOptions train_options{.steps = options.steps,
                                           .clip_norm = 1,
+                                          .average = 8,
                                           .log_every = 20,
                                           .validate_every = 200,
-                                          .save_every = 200,
+                                          .save_every = 25,  // what is averaged at the end
                                           .seed = options.seed};
   return train_translate(files, training, plan.settings, train_options,
                          "fovea demo --out " + options.out + " --steps " + std::to_string(options.steps) +
@@ -101,7 +104,7 @@ void test(const TranslationParts& parts, const data::ParallelText& text, DemoMod
 }
 
 Chart length_chart(const std::vector<DemoModel>& models) {
-  Chart chart{.across = "words of the sentence", .left = "BLEU", .series = {}};
+  Chart chart{.across = "words of the reference", .left = "BLEU", .series = {}};
   for (const DemoModel& model : models) {
     Series series;
     series.name = model.title;
@@ -120,47 +123,64 @@ Chart curve_chart(const fs::path& out, const std::vector<DemoModel>& models) {
   return chart;
 }
 
+std::string lengths_of(const infer::BleuOfLength& part) {
+  return std::to_string(part.first) + " to " + std::to_string(part.last) + " words";
+}
+
+// What the table shows for the longest sentences, in words.
+std::string longest_finding(const std::vector<DemoModel>& models) {
+  std::string text = "On the longest sentences (" + lengths_of(models.front().by_length.back()) + ")";
+  for (size_t i = 0; i < models.size(); ++i)
+    text += message(i == 0                  ? " the score is "
+                    : i + 1 < models.size() ? ", "
+                                            : " and ",
+                    rounded(models[i].by_length.back().bleu.score), " for the ", models[i].subject);
+  return text +
+         ". Without attention the network must store a sentence of any length in one vector of fixed size. "
+         "With "
+         "attention it reads the words of the source again whenever it needs them.";
+}
+
 std::string report_of(const DemoResult& result, const std::string& lengths, const std::string& curves,
                       const std::string& alignment) {
-  Report report("Three translators, one small language");
+  Report report("Three translators of a small language");
   report.paragraph(
-      "A grammar made sentences in Chinese and English. Three networks learnt to translate from the same "
-      "pairs "
-      "for as many steps: a Transformer, a recurrent network that looks back at the source before it writes "
-      "a "
-      "word, and the same network without that: it has to carry the whole sentence in one vector.");
-  report.heading("BLEU on sentences none of them has seen");
+      "A grammar generated sentences in Chinese and English. Three networks were trained to translate from "
+      "the "
+      "same sentence pairs and for the same number of steps: a Transformer, a recurrent network that attends "
+      "to the source before it writes each word, and the same recurrent network without attention.");
+  report.heading("BLEU on sentences that are not in the training data");
   std::vector<std::string> head = {"", "parameters", "all"};
-  for (const infer::BleuOfLength& part : result.models.front().by_length)
-    head.push_back(std::to_string(part.first) + "–" + std::to_string(part.last) + " words");
+  for (const infer::BleuOfLength& part : result.models.front().by_length) head.push_back(lengths_of(part));
   std::vector<std::vector<std::string>> rows;
   for (const DemoModel& model : result.models) {
     rows.push_back({model.title, std::to_string(model.training.parameters), rounded(model.bleu)});
     for (const infer::BleuOfLength& part : model.by_length) rows.back().push_back(rounded(part.bleu.score));
   }
   report.table(head, rows);
-  report.picture(lengths, "BLEU by the length of the reference: without attention, long sentences are lost");
-  report.heading("Who looks where");
+  report.picture(lengths, "BLEU by the number of words of the reference");
+  report.paragraph(longest_finding(result.models));
+  report.heading("Attention");
   report.picture(
       alignment,
-      "Each row is a word being written, each column a word of the source; the darker, the more of "
-      "it was seen. Recurrent network with attention.");
-  report.link("attention.html", "Look around: every layer and head of both models, with numbers");
-  report.heading("Unseen sentences");
+      "Attention of the recurrent network: each row is a word of the translation, each column a word "
+      "of the source; darker is a larger weight.");
+  report.link("attention.html", "All attention maps: every layer and head of both models, with numbers");
+  report.heading("Some test sentences");
   for (size_t i = 0; i < result.sources.size(); ++i) {
-    std::vector<std::vector<std::string>> said = {{"reference", result.references[i]}};
-    for (const DemoModel& model : result.models) said.push_back({model.title, model.translations[i]});
-    report.table({"source", result.sources[i]}, said);
+    std::vector<std::vector<std::string>> translations = {{"reference", result.references[i]}};
+    for (const DemoModel& model : result.models) translations.push_back({model.title, model.translations[i]});
+    report.table({"source", result.sources[i]}, translations);
   }
-  report.heading("Learning");
-  report.picture(curves, "Loss on held-out sentences as training goes on");
+  report.heading("Training");
+  report.picture(curves, "Loss on the validation sentences during training");
   return report.html();
 }
 
 }  // namespace
 
 DemoResult run_demo(const DemoOptions& options, DemoObserver& observer,
-                    const std::function<bool()>& should_stop) {
+                    const std::function<bool()>& should_stop, size_t width) {
   const fs::path out = options.out;
   const data::ExampleCorpus corpus = data::example_corpus(kPairs, options.seed);
   write_corpus(out / "data", corpus);
@@ -175,6 +195,7 @@ DemoResult run_demo(const DemoOptions& options, DemoObserver& observer,
     DemoModel model;
     model.name = all[i].name;
     model.title = all[i].title;
+    model.subject = all[i].subject;
     model.training = train(all[i], options, observer, should_stop);
     result.interrupted = model.training.outcome == train::Outcome::interrupted;
     result.models.push_back(model);
@@ -189,13 +210,13 @@ DemoResult run_demo(const DemoOptions& options, DemoObserver& observer,
   const AttentionRecord& aligned = records[records.size() - kShown + kAligned];
   HeatMap map = heat_map(aligned, {}, true);
   map.title.clear();
-  result.alignment = shade(map);
+  result.alignment = shade(map, width);
   const std::string lengths = draw(length_chart(result.models), PictureFormat::svg),
                     curves = draw(curve_chart(out, result.models), PictureFormat::svg);
   write_atomically(out / "alignment.png", draw(map, PictureFormat::png));
   write_atomically(out / "lengths.svg", lengths);
   write_atomically(out / "curves.svg", curves);
-  write_atomically(out / "attention.html", attention_page(records, "Where the models look"));
+  write_atomically(out / "attention.html", attention_page(records, "Attention of the demo's models"));
   write_atomically(out / "index.html", report_of(result, lengths, curves, draw(map, PictureFormat::svg)));
   return result;
 }

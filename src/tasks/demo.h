@@ -1,7 +1,7 @@
-// The built-in example: three translators learn the same small language before one's eyes.
+// The built-in example: trains three translators on the same small corpus and compares them.
 //
 // A Transformer, a recurrent network with attention (Bahdanau et al. 2015) and one without are trained on the
-// corpus of data/example_corpus.h, tried on sentences they never saw, and shown at work.
+// corpus of data/example_corpus.h and tested on sentences that are not in the training data.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,15 @@ struct DemoOptions {
   uint64_t seed = 1;
   static constexpr auto fields() {
     return std::tuple{
-        Field{"out", &DemoOptions::out, "directory of the run; started again on it, the run resumes"},
-        Field{"steps", &DemoOptions::steps, "training steps of each model, earlier runs included"},
-        Field{"seed", &DemoOptions::seed, "names all random draws"}};
+        Field{"out", &DemoOptions::out, "output directory; the same command with the same directory resumes"},
+        Field{"steps", &DemoOptions::steps, "training steps of each model, including those of earlier runs"},
+        Field{"seed", &DemoOptions::seed, "random seed; the same seed gives the same result"}};
   }
 };
 
 struct DemoModel {
-  std::string name, title;  // "bahdanau": its folder; "recurrent, with attention"
+  std::string name, title, subject;  // "bahdanau" (its folder), "recurrent, with attention",
+                                     // "recurrent network with attention"
   TrainingOutcome training;
   double bleu = 0;  // of the test sentences
   std::vector<infer::BleuOfLength> by_length;
@@ -39,22 +40,23 @@ struct DemoModel {
 struct DemoResult {
   bool interrupted = false;
   std::vector<DemoModel> models;
-  std::vector<std::string> sources, references;  // a few sentences none of the models has seen
-  std::string alignment;                         // of the first of them, in shaded blocks
+  std::vector<std::string> sources, references;  // some test sentences, one of each length
+  std::string alignment;                         // of one of them, in shaded blocks
 };
 
 class DemoObserver : public TranslateObserver {
  public:
-  // The next model's training begins: number 0 ... count - 1.
+  // Called before the training of each model: number 0 ... count - 1.
   virtual void on_model(int64_t number, int64_t count, const std::string& title) {
     (void)number, (void)count, (void)title;
   }
 };
 
-// Trains (or resumes) in options.out. Leaves there data/ (the corpus as text files), a model folder for each
-// model, alignment.png, attention.html (to look around in), curves.svg, lengths.svg, and index.html, which
-// shows all of it.
+// Trains (or resumes) in options.out. Writes there data/ (the corpus as text files), a model folder for each
+// model, alignment.png, attention.html (all attention maps), curves.svg, lengths.svg, and index.html, which
+// shows all results.
+// `width` is the width of the terminal that DemoResult::alignment is made for.
 DemoResult run_demo(const DemoOptions& options, DemoObserver& observer,
-                    const std::function<bool()>& should_stop);
+                    const std::function<bool()>& should_stop, size_t width = 100);
 
 }  // namespace fovea::tasks

@@ -54,6 +54,13 @@ std::vector<AttentionKind> chosen_kinds(const AttentionRecord& record, const Exp
   return kinds;
 }
 
+bool in_words(const ExplainOptions& options) {
+  const std::string units = options.units.value_or("words");
+  require(units == "words" || units == "tokens", "--units: got ", in_quotes(units),
+          ", wanted words or tokens");
+  return units == "words";
+}
+
 // For the forms that show one matrix.
 AttentionChoice single_choice(const AttentionRecord& record, const ExplainOptions& options) {
   const std::vector<AttentionKind> kinds = chosen_kinds(record, options);
@@ -70,7 +77,8 @@ Figure figure_of(const AttentionRecord& record, const ExplainOptions& options) {
   Figure all;
   const std::vector<AttentionKind> kinds = chosen_kinds(record, options);
   for (const AttentionKind kind : kinds) {
-    Figure one = attention_figure(record, {kind, chosen_layer(options), chosen_head(options)}, options.words);
+    Figure one =
+        attention_figure(record, {kind, chosen_layer(options), chosen_head(options)}, in_words(options));
     if (kinds.size() == 1) return one;
     for (HeatMap& panel : one.panels) panel.title = message(kind_name(kind), ", ", panel.title);
     // Each kind begins a row of its own.
@@ -114,7 +122,7 @@ void check_translator(const ExplainOptions& o, const std::string& form) {
     refuse({{"--kind", o.kind.has_value()},
             {"--layer", o.layer.has_value()},
             {"--head", o.head.has_value()},
-            {"--words", o.words}},
+            {"--units", o.units.has_value()}},
            " does not apply to a ", form, " file, which holds every kind, layer and head");
   if (form != ".txt") refuse({{"--threshold", o.threshold.has_value()}}, " applies to .txt files only");
   if (o.target)
@@ -127,7 +135,7 @@ void check_text_classifier(const ExplainOptions& o, const std::string& form, con
           {"--beam", o.beam.has_value()}},
          " needs a translator; ", is);
   const std::initializer_list<Given> of_heads = {
-      {"--layer", o.layer.has_value()}, {"--head", o.head.has_value()}, {"--words", o.words}};
+      {"--layer", o.layer.has_value()}, {"--head", o.head.has_value()}, {"--units", o.units.has_value()}};
   if (!o.kind) return refuse(of_heads, " needs --kind encoder; ", is, ", whose words are shown otherwise");
   require(*o.kind == "encoder", "--kind: got ", in_quotes(*o.kind), ", wanted encoder; ", is);
   if (form == ".json" || form == ".txt")
@@ -218,7 +226,7 @@ void check_explain(const FolderContents& contents, const ExplainOptions& o, cons
       refuse({{"--kind", o.kind.has_value()},
               {"--layer", o.layer.has_value()},
               {"--head", o.head.has_value()},
-              {"--words", o.words}},
+              {"--units", o.units.has_value()}},
              " needs a translator or a text classifier; ", is);
       break;
     case FolderKind::encoder:
@@ -251,8 +259,8 @@ std::string explain_file(const AttentionRecord& record, const ExplainOptions& op
   return draw(figure_of(record, options), picture_format(path));
 }
 
-std::string explain_text(const AttentionRecord& record, const ExplainOptions& options) {
-  return shade(heat_map(record, single_choice(record, options), options.words));
+std::string explain_text(const AttentionRecord& record, const ExplainOptions& options, size_t columns) {
+  return shade(heat_map(record, single_choice(record, options), in_words(options)), columns);
 }
 
 Alignment align(const TranslationParts& parts, const std::string& line, const Translation& translation) {

@@ -19,8 +19,7 @@ namespace fovea::tasks {
 
 // What a value is when it is not given depends on the model and the form; what is given is used or refused.
 struct ExplainOptions {
-  std::optional<std::string> target = {}, kind = {}, layer = {}, head = {};
-  bool words = false;
+  std::optional<std::string> target = {}, kind = {}, layer = {}, head = {}, units = {};
   std::optional<double> threshold = {};
   std::optional<int64_t> beam = {};
 
@@ -38,7 +37,7 @@ struct ExplainOptions {
               "map is shown)"},
         Field{"head", &T::head,
               "show one head, counted from 0, or average (default: all; average where one map is shown)"},
-        Field{"words", &T::words, "join sub-words to words"},
+        Field{"units", &T::units, "rows and columns of a map: words, or tokens (sub-words) (default: words)"},
         Field{"threshold", &T::threshold,
               ".txt: write every pair with at least this weight, from 0 to 1 (default: the strongest source "
               "word of each target word)"},
@@ -69,8 +68,8 @@ void check_explain_ending(const std::filesystem::path& path);
 // (everything), .txt (alignment pairs).
 std::string explain_file(const AttentionRecord& record, const ExplainOptions& options,
                          const std::filesystem::path& path);
-// One map in shaded blocks.
-std::string explain_text(const AttentionRecord& record, const ExplainOptions& options);
+// One map in shaded blocks, for a terminal of `columns` columns.
+std::string explain_text(const AttentionRecord& record, const ExplainOptions& options, size_t columns = 100);
 
 // Which source words a translation's words come from: weights [target.size(), source.size()], the ends of
 // both sentences last.

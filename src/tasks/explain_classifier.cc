@@ -108,15 +108,20 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
   }
   const auto& told = e.labels[static_cast<size_t>(e.prediction.label)];
   if (ending == ".html") {
-    Report report(told);
+    Report report(told, e.record.model);
     std::vector<std::vector<std::string>> rows;
     for (size_t i = 0; i < e.labels.size(); ++i)
       rows.push_back({e.labels[i], probability_text(e.prediction.probabilities[i])});
     report.text(e.words);
     report.paragraph(e.words.sentences_weigh
-                         ? "A word is as dark as its share of the whole: its weight in its sentence times "
-                           "the sentence's, which stands before it."
-                         : "A word is as dark as its weight. Weights add up to 1; hover to read them.");
+                         ? "The weight of a word in the text is its weight in its sentence times the weight "
+                           "of the sentence, which stands before it. Point at a word to read its weight."
+                         : "The weights of all words add up to 1. Point at a word to read its weight.");
+    if (e.record.model == "lstm" || e.record.model == "han")
+      report.paragraph(
+          "The network is recurrent: its state at a word also carries the words around it. A weight says "
+          "where "
+          "the network read, not which word it needed.");
     report.heading("Probabilities");
     report.table({"label", "probability"}, rows);
     return report.html();
@@ -145,10 +150,11 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
   return json.dump() + "\n";
 }
 
-std::string explain_classifier_text(const ClassifierExplanation& explanation, const ExplainOptions& options) {
-  if (!options.kind) return shade(explanation.words);
+std::string explain_classifier_text(const ClassifierExplanation& explanation, const ExplainOptions& options,
+                                    size_t columns) {
+  if (!options.kind) return shade(explanation.words, columns);
   require(!explanation.record.layers.empty(), "the model has no heads to show");
-  return explanation.words.title + "\n\n" + explain_text(explanation.record, options);
+  return explanation.words.title + "\n\n" + explain_text(explanation.record, options, columns);
 }
 
 }  // namespace fovea::tasks

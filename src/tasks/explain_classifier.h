@@ -34,8 +34,9 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
 // With options.kind, .png, .svg, .pdf and .html show the heads of a Transformer instead.
 std::string explain_classifier_file(const ClassifierExplanation& explanation, const ExplainOptions& options,
                                     const std::filesystem::path& path);
-// Label, probability and shaded words (with options.kind, the map of a Transformer's heads), for a terminal.
+// Label, probability and shaded words (with options.kind, the map of a Transformer's heads), for a terminal of
+// `columns` columns.
 std::string explain_classifier_text(const ClassifierExplanation& explanation,
-                                    const ExplainOptions& options = {});
+                                    const ExplainOptions& options = {}, size_t columns = 100);
 
 }  // namespace fovea::tasks

@@ -51,8 +51,23 @@ std::vector<uint8_t> in_colour(const ImageExplanation& e) {
   return colour;
 }
 
+// A row for every channel, a column for every branch.
+bool of_branches(const ShownGate& gate) {
+  return !gate.of_places && gate.rows > 1;
+}
+
+// The branches of a selective kernel are 3x3 kernels; all but the first are dilated and cover 5x5, 7x7 ...
+std::string branch_name(int64_t branch) {
+  const int64_t side = 2 * branch + 3;
+  return message(side, "x", side, branch == 0 ? "" : " dilated");
+}
+
 bool weighs_places(const ImageExplanation& e) {
   return std::any_of(e.gates.begin(), e.gates.end(), [](const ShownGate& gate) { return gate.of_places; });
+}
+
+bool weighs_branches(const ImageExplanation& e) {
+  return std::any_of(e.gates.begin(), e.gates.end(), [](const ShownGate& gate) { return of_branches(gate); });
 }
 
 Json to_json(const ImageExplanation& e) {
@@ -67,12 +82,17 @@ Json to_json(const ImageExplanation& e) {
 }
 
 std::string page(const ImageExplanation& e) {
-  Report report(e.labels[static_cast<size_t>(e.prediction.label)]);
+  Report report(e.labels[static_cast<size_t>(e.prediction.label)], e.model);
   if (weighs_places(e))
     report.picture(draw(places_figure(e), PictureFormat::svg),
-                   "The picture, and where each block looks: what is looked at stays, the rest fades.");
+                   "The picture, and the weight of each place in every block: blue is the smallest weight, "
+                   "orange the largest; the scale below each picture has the numbers.");
   report.picture(draw(channels_map(e), PictureFormat::svg),
-                 "What each block lets through: a column for every channel, dark where its gate is open.");
+                 weighs_branches(e)
+                     ? "How each block divides every channel (columns) between its kernels "
+                       "(rows): dark is 1, white is 0."
+                     : "The gate of every channel (columns) in each block (rows): dark is open "
+                       "(1), white is closed (0).");
   report.heading("Probabilities");
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < e.labels.size(); ++i)
@@ -89,6 +109,7 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, const std::fil
 
 ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<uint8_t> pixels) {
   ImageExplanation result;
+  result.model = parts.model;
   result.labels = parts.labels;
   result.form = parts.form;
   result.pixels = std::move(pixels);
@@ -127,20 +148,23 @@ HeatMap channels_map(const ImageExplanation& e) {
   map.title = told_text(e.prediction, e.labels);
   for (const ShownGate& gate : e.gates)
     if (!gate.of_places)
-      map.column_count = std::max(map.column_count, gate.rows > 1 ? gate.rows : gate.columns);
+      map.column_count = std::max(map.column_count, of_branches(gate) ? gate.rows : gate.columns);
+  const auto add_row = [&](const std::string& label, const ShownGate& gate, int64_t first, int64_t step) {
+    map.rows.push_back(label);
+    ++map.row_count;
+    const int64_t channels = of_branches(gate) ? gate.rows : gate.columns;
+    for (int64_t c = 0; c < map.column_count; ++c)
+      map.weights.push_back(c < channels ? gate.weights[static_cast<size_t>(first + c * step)]
+                                         : std::numeric_limits<float>::quiet_NaN());
+  };
   for (const ShownGate& gate : e.gates) {
     if (gate.of_places) continue;
-    map.rows.push_back(block_name(gate.name));
-    ++map.row_count;
-    const bool branches = gate.rows > 1;
-    const int64_t channels = branches ? gate.rows : gate.columns;
-    for (int64_t c = 0; c < map.column_count; ++c) {
-      const int64_t place = branches ? c * gate.columns + gate.columns - 1 : c;
-      map.weights.push_back(c < channels ? gate.weights[static_cast<size_t>(place)]
-                                         : std::numeric_limits<float>::quiet_NaN());
-    }
+    if (!of_branches(gate)) add_row(block_name(gate.name), gate, 0, 1);
+    for (int64_t branch = 0; of_branches(gate) && branch < gate.columns; ++branch)
+      add_row(block_name(gate.name) + ", " + branch_name(branch), gate, branch, gate.columns);
   }
   map.cell = map.column_count > 64 ? 6 : 12;
+  map.row_height = 16;
   return map;
 }
 
@@ -159,11 +183,11 @@ std::string explain_image_file(const ImageExplanation& explanation, const std::f
                                     : draw(channels_map(explanation), picture_format(path));
 }
 
-std::string explain_image_text(const ImageExplanation& e) {
+std::string explain_image_text(const ImageExplanation& e, size_t width) {
   const ShownGate* places = nullptr;
   for (const ShownGate& gate : e.gates)
     if (gate.of_places && gate.rows >= 8) places = &gate;
-  if (places == nullptr) return shade(channels_map(e));
+  if (places == nullptr) return shade(channels_map(e), width);
   HeatMap map{.title = told_text(e.prediction, e.labels) + "; " + block_name(places->name) + ":",
               .rows = {},
               .columns = {},
@@ -174,7 +198,7 @@ std::string explain_image_text(const ImageExplanation& e) {
   const float low = *least;
   map.largest = std::max(1e-6f, *most - low);
   for (float& weight : map.weights) weight -= low;
-  return shade(map);
+  return shade(map, width);
 }
 
 }  // namespace fovea::tasks

@@ -23,6 +23,7 @@ struct ShownGate {
 };
 
 struct ImageExplanation {
+  std::string model;  // its name in the registry
   Prediction prediction;
   std::vector<std::string> labels;
   data::PictureForm form;
@@ -37,14 +38,14 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<ui
 
 // The picture, and it again under each block's attention to places (CBAM).
 OverlayFigure places_figure(const ImageExplanation& explanation);
-// A row for each block, a column for each channel: how far its gate is open (SE, CBAM), or what share the
-// widest branch has (SK).
+// A column for each channel. SE and CBAM: a row for each block, the gate of every channel. SK: a row for each
+// branch of each block, named after its kernel: the branch's share of every channel.
 HeatMap channels_map(const ImageExplanation& explanation);
 
 // The file's bytes, by its ending: .png, .svg, .pdf (places where the model weighs them, else channels),
 // .html (both, and probabilities), .json (everything), .txt (a label and its probability a line).
 std::string explain_image_file(const ImageExplanation& explanation, const std::filesystem::path& path);
-// The label, and the last map of places in shaded blocks (or channels), for a terminal.
-std::string explain_image_text(const ImageExplanation& explanation);
+// The label, and the last map of places in shaded blocks (or channels), for a terminal of `width` columns.
+std::string explain_image_text(const ImageExplanation& explanation, size_t width = 100);
 
 }  // namespace fovea::tasks

@@ -53,10 +53,9 @@ class OpenTextClassifier : public OpenFolder {
   Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,
                       size_t columns) const override {
     check_explain(contents(), options, form);
-    (void)columns;
     const ClassifierExplanation shown = explain_classifier(model_, input.content);
     return {shown.words.title,
-            form.empty() ? explain_classifier_text(shown, options)
+            form.empty() ? explain_classifier_text(shown, options, columns)
                          : explain_classifier_file(shown, options, "explanation" + form),
             shown.cut_to};
   }
@@ -136,11 +135,11 @@ class OpenImageClassifier : public OpenFolder {
   Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,
                       size_t columns) const override {
     check_explain(contents(), options, form);
-    (void)columns;
     const ImageExplanation shown =
         explain_image(model_, errors_as<FileError>([&] { return pixels_of(input); }));
-    return {told_text(shown.prediction, shown.labels),
-            form.empty() ? explain_image_text(shown) : explain_image_file(shown, "explanation" + form)};
+    return {told_text(shown.prediction, shown.labels), form.empty()
+                                                           ? explain_image_text(shown, columns)
+                                                           : explain_image_file(shown, "explanation" + form)};
   }
 
   Evaluation evaluate(const TestFiles& files) const override {

@@ -57,9 +57,8 @@ class OpenTranslator : public OpenFolder {
     const ExplainOptions one = with_alignment(options);
     if (form == ".txt") return {record.target_text, explain_file(record, one, "explanation" + form)};
     if (!form.empty()) return {record.target_text, explain_file(record, options, "explanation" + form)};
-    (void)columns;
-    return {record.target_text,
-            message(record.source_text, '\n', record.target_text, "\n\n", explain_text(record, one))};
+    return {record.target_text, message(record.source_text, '\n', record.target_text, "\n\n",
+                                        explain_text(record, one, columns))};
   }
 
  private:

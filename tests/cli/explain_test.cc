@@ -36,6 +36,16 @@ TEST_F(ExplainVerb, PrintsShadedBlocksWithoutAFile) {
   EXPECT_THAT(outcome.out, HasSubstr("1 one  2 食物  3 </s>\n"));
 }
 
+TEST_F(ExplainVerb, ShowsWordsUnlessTokensAreAskedFor) {
+  tasks::save_translation(*folder_ / "bpe", tasks::untrained_translator("bpe"));
+  const std::string command = "explain " + file("bpe") + " 'one threefold' --target two";
+  EXPECT_THAT(run(command).out, HasSubstr("1 one  2 threefold  3 </s>\n"));
+  EXPECT_THAT(run(command + " --units tokens").out, HasSubstr("1 ▁one  2 ▁t  3 hree  4 f"));
+  const auto refused = run(command + " --units letters");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("wanted words or tokens"));
+}
+
 TEST_F(ExplainVerb, WritesTheFileItsEndingAsksFor) {
   for (const auto& [name, start] :
        {std::pair{"a.png", "\x89PNG"}, std::pair{"a.svg", "<?xml"}, std::pair{"a.pdf", "%PDF"},

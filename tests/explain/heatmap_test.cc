@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "base/error.h"
+#include "explain/shades.h"
 
 namespace fovea {
 namespace {
@@ -53,6 +55,48 @@ TEST(PictureFormat, NamesTheEndingsThatWork) {
   }
 }
 
+// The size a PNG file states.
+std::pair<uint32_t, uint32_t> size_of_png(const std::string& png) {
+  const auto number = [&](size_t at) {
+    uint32_t value = 0;
+    for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(png.at(at + i));
+    return value;
+  };
+  return {number(16), number(20)};
+}
+
+TEST(Draw, LongLabelsAreCutInsteadOfGrowingThePicture) {
+  HeatMap map = alignment();
+  map.rows[0] = map.columns[0] = std::string(6000, 'w');
+  const auto [width, height] = size_of_png(draw(map, PictureFormat::png));
+  EXPECT_LT(width, 300u);
+  EXPECT_LT(height, 320u);
+}
+
+TEST(Draw, RowsCanBeHigherThanCellsAreWide) {
+  HeatMap map = alignment();
+  map.columns.clear();
+  map.title.clear();
+  map.cell = 4;
+  const auto [narrow, low] = size_of_png(draw(map, PictureFormat::png));
+  map.row_height = 16;
+  const auto [width, height] = size_of_png(draw(map, PictureFormat::png));
+  EXPECT_EQ(width, narrow);
+  EXPECT_EQ(height, low + 3 * 12);
+}
+
+TEST(Draw, TextOfAnSvgFileCanBeSelected) {
+  HeatMap map = alignment();
+  map.rows[1] = "a<b & \x01";
+  const std::string svg = draw(map, PictureFormat::svg);
+  for (const char* text : {">我喜欢食物</text>", ">食物</text>", ">food</text>", ">a&lt;b &amp;  </text>"})
+    EXPECT_THAT(svg, HasSubstr(text));
+  // Column labels are rotated, invisible text lies over the visible outlines.
+  EXPECT_THAT(svg, HasSubstr("matrix(0 -1 1 0 "));
+  EXPECT_THAT(svg, HasSubstr("fill-opacity=\"0\""));
+  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+}
+
 TEST(Shade, DarkensWithTheWeightAndAlignsWideLetters) {
   HeatMap map = alignment();
   std::swap(map.rows, map.columns);
@@ -63,6 +107,52 @@ TEST(Shade, DarkensWithTheWeightAndAlignsWideLetters) {
             "喜欢|  ██  |\n"
             "食物|    ██|\n"
             "1 i  2 like  3 food\n");
+}
+
+HeatMap diagonal(int64_t size) {
+  HeatMap map{.title = "", .rows = {}, .columns = {}, .row_count = size, .column_count = size, .weights = {}};
+  for (int64_t i = 0; i < size; ++i) {
+    map.rows.push_back("r" + std::to_string(i));
+    map.columns.push_back("word" + std::to_string(i));
+    for (int64_t j = 0; j < size; ++j) map.weights.push_back(i == j);
+  }
+  return map;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Shade, ColumnNumbersStandApart) {
+  EXPECT_THAT(shade(diagonal(12)), StartsWith("      1  2  3  4  5  6  7  8  9 10 11 12\n"));
+}
+
+TEST(Shade, KeepsToTheWidthOfTheTerminal) {
+  for (const size_t width : {40u, 80u, 132u}) {
+    const std::string text = shade(diagonal(60), width);
+    for (const std::string& line : lines_of(text)) EXPECT_LE(terminal_width(line), width) << line;
+    // Every column is there, with its number and its word.
+    for (int column = 1; column <= 60; ++column)
+      EXPECT_THAT(text, HasSubstr(std::to_string(column) + " word" + std::to_string(column - 1)));
+  }
+}
+
+TEST(Shade, LongWordsAreCut) {
+  HeatMap map = alignment();
+  map.rows[0] = map.columns[0] = std::string(6000, 'w');
+  for (const std::string& line : lines_of(shade(map, 80))) EXPECT_LE(terminal_width(line), 80u);
+}
+
+TEST(Shortened, KeepsWhatFitsAndCountsWideCharacters) {
+  EXPECT_EQ(shortened("food", 4), "food");
+  EXPECT_EQ(shortened("foods", 4), "foo…");
+  EXPECT_EQ(shortened("我喜欢食物", 6), "我喜…");
+  EXPECT_EQ(terminal_width("e\u0301"), 1u);
+  EXPECT_EQ(terminal_width("▁food"), 5u);
+  EXPECT_EQ(terminal_width("\xff\xe6"), 2u);
 }
 
 }  // namespace

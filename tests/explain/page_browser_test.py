@@ -250,6 +250,62 @@ class ExplainTest(BrowserTest):
         self.shot("lines-dark")
 
 
+class ClassifierTest(BrowserTest):
+    """Pages of text classifiers after two steps of training."""
+    TEXT = "one two " + "w" * 400 + " 我喜欢食物 . three <b>four</b>"
+
+    @classmethod
+    def make_pages(cls):
+        (cls.path / "train.tsv").write_text("good\tone two three\nbad\t我喜欢 食物 four\n" * 20)
+        for model in ("lstm", "han", "transformer"):
+            subprocess.run([PROGRAM, "train", "classify", "--preset", "tiny", "--model", model, "--steps", "2",
+                            "--vocabulary", "300", "--threads", "1", "--train", cls.path / "train.tsv", "--out",
+                            cls.path / model], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run([PROGRAM, "explain", cls.path / model, cls.TEXT, "--out", cls.path / f"{model}.html"],
+                           check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([PROGRAM, "explain", cls.path / "transformer", cls.TEXT, "--kind", "encoder",
+                        "--out", cls.path / "heads.html"], check=True, stdout=subprocess.DEVNULL)
+
+    def text(self, selector):
+        return self.browser.evaluate(f"document.querySelector({selector!r}).textContent")
+
+    def test_a_page_of_words_has_the_header_and_fits_a_narrow_window(self):
+        for model in ("lstm", "han", "transformer"):
+            for width in (360, 1200):
+                self.browser.resize(width, 900)
+                self.browser.open((self.path / f"{model}.html").as_uri())
+                self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+                self.shot(f"{model}-{width}")
+            self.assertEqual(self.text("header b"), "Fovea")
+            self.assertEqual(self.text("header .model"), model)
+            self.assertIn("weight of a word in the text", self.text(".scale"))
+            self.assertEqual("also carries the words around it" in self.text("body"), model != "transformer")
+
+    def test_a_page_of_heads_has_a_text_and_no_translation(self):
+        self.browser.open((self.path / "heads.html").as_uri())
+        self.browser.wait("document.querySelector('#plot') !== null")
+        self.assertEqual(self.text("#source-name"), "text")
+        self.assertEqual(self.text("#source"), self.TEXT)
+        for part in ("#target-name", "#target"):
+            self.assertEqual(self.browser.evaluate(f"document.querySelector('{part}').getClientRects().length"), 0)
+        for part in ("#note", "#controls", "#readout"):
+            self.assertNotIn("translation", self.text(part))
+        self.shot("heads")
+
+    def test_a_long_word_is_cut_and_its_whole_is_shown_on_hover(self):
+        for view in ("map", "lines"):
+            self.browser.open((self.path / "heads.html").as_uri() + "#units=words&view=" + view)
+            self.browser.wait("document.querySelector('#plot') !== null")
+            long = self.browser.evaluate(
+                "[...document.querySelectorAll('#plot text')].filter(t => t.textContent.includes('www'))"
+                ".map(t => [t.getComputedTextLength(), t.querySelector('title')?.textContent])")
+            self.assertEqual(len(long), 2)
+            for width, title in long:
+                self.assertLessEqual(width, 181)
+                self.assertEqual(title, "w" * 400)
+            self.shot("long-" + view)
+
+
 class DemoTest(BrowserTest):
     """The pages that `fovea demo` leaves: after two steps they show nonsense, but all of it."""
 

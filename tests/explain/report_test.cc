@@ -25,6 +25,12 @@ TEST(Report, TextStaysText) {
   EXPECT_THAT(html, HasSubstr("href=\"a&quot;b.html\""));
 }
 
+TEST(Report, HasTheHeaderOfTheOtherPages) {
+  const std::string html = Report("positive", "han <1>").html();
+  EXPECT_THAT(html, HasSubstr("<b>Fovea</b><span>where the model looks</span>"));
+  EXPECT_THAT(html, HasSubstr("<span class=\"model\">han &lt;1&gt;</span>"));
+}
+
 // RFC 4648's own examples, of each length modulo 3.
 TEST(Report, PicturesAreCarriedAsBase64) {
   for (const auto& [bytes, text] :

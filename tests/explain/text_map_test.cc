@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "explain/report.h"
+#include "explain/shades.h"
 
 namespace fovea {
 namespace {
@@ -29,15 +30,46 @@ TEST(TextMap, ShadesWordsByTheirShareOfTheWhole) {
   EXPECT_FLOAT_EQ(review().largest(), 0.72f);
   EXPECT_EQ(shade(review()),
             "neg, 98.0 %\n"
-            " 80 %  a dull <b> \n"
-            "         ████     \n"
-            " 20 %  食物 \n"
-            "       ░░░░ \n");
+            "  80 %  a dull <b> \n"
+            "        ░ ████ ░░░ \n"
+            "  20 %  食物 \n"
+            "        ▒▒▒▒ \n"
+            "weight of a word in the text: ░ from 0.011  ▒ from 0.1  ▓ from 0.28  █ from 0.55\n");
 }
 
 TEST(TextMap, BreaksLinesBetweenWords) {
   const TextMap map{.title = "", .sentences = {{1, {{"one", 0.5f}, {"two", 0.5f}, {"three", 0}}}}};
-  EXPECT_EQ(shade(map, 8), "one two \n███ ███ \nthree \n      \n");
+  EXPECT_THAT(shade(map, 8), StartsWith("one two \n███ ███ \nthree \n      \n"));
+}
+
+// A word with 2 % of the largest weight, as in a weak sentence of hierarchical attention.
+TEST(TextMap, SmallWeightsAreVisible) {
+  const TextMap map{
+      .title = "", .sentences = {{0.98f, {{"strong", 1}}}, {0.02f, {{"weak", 1}}}}, .sentences_weigh = true};
+  EXPECT_THAT(shade(map), HasSubstr("░░░░"));
+  EXPECT_THAT(shade(map), HasSubstr(" 2.0 %  weak"));
+  Report report("");
+  report.text(map);
+  EXPECT_THAT(report.html(), Not(HasSubstr("rgb(255 255 255);color:#20262e\" title=\"0.0200\">weak")));
+  EXPECT_THAT(report.html(), HasSubstr("weight of a word in the text"));
+}
+
+TEST(TextMap, APictureIsAsWideAsItsTextAndLongWordsStayInside) {
+  const auto width_of = [](const std::string& word) {
+    const std::string png = draw(TextMap{.title = "", .sentences = {{1, {{word, 1}}}}}, PictureFormat::png);
+    return static_cast<unsigned char>(png.at(18)) * 256 + static_cast<unsigned char>(png.at(19));
+  };
+  EXPECT_LT(width_of("short"), 400);
+  EXPECT_GT(width_of(std::string(60, 'w')), 600);
+  EXPECT_EQ(width_of(std::string(5000, 'w')), width_of(std::string(500, 'w')));
+  EXPECT_LE(width_of(std::string(5000, 'w')), 780);
+}
+
+TEST(TextMap, PercentsKeepSmallNumbers) {
+  EXPECT_EQ(percent_text(0.423), "42 %");
+  EXPECT_EQ(percent_text(0.004), "0.4 %");
+  EXPECT_EQ(percent_text(0.0001), "<0.1 %");
+  EXPECT_EQ(percent_text(0), "0.0 %");
 }
 
 TEST(TextMap, StaysTextOnAPage) {

@@ -35,3 +35,8 @@ foreach(way subdirectory fetch)
   set_tests_properties(house/inside_${way} PROPERTIES LABELS install)
 endforeach()
 include(${CMAKE_CURRENT_SOURCE_DIR}/house/shown_code.cmake)
+
+fovea_test(house/shown_options_test unit)
+target_compile_definitions(test_house_shown_options_test PRIVATE
+  FOVEA_ROOT="${CMAKE_SOURCE_DIR}" FOVEA_PROGRAM="$<TARGET_FILE:fovea_cli>")
+add_dependencies(test_house_shown_options_test fovea_cli)

@@ -106,6 +106,10 @@ TEST_F(ClassifyTest, EveryModelLearnsAndTellsWhatWordsWeigh) {
     for (const char* name : {"a.png", "a.svg", "a.pdf", "a.html", "a.json", "a.txt"})
       EXPECT_FALSE(explain_classifier_file(seen, {}, name).empty()) << name;
     EXPECT_EQ(seen.record.layers.empty(), model != "transformer");
+    const std::string page = explain_classifier_file(seen, {}, "a.html");
+    EXPECT_THAT(page, HasSubstr("<b>Fovea</b>"));
+    EXPECT_THAT(page, HasSubstr("<span class=\"model\">" + model + "</span>"));
+    EXPECT_EQ(page.find("also carries the words around it") != std::string::npos, model != "transformer");
   }
 }
 

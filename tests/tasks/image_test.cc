@@ -86,10 +86,19 @@ TEST_F(ImageTest, EveryGateLearnsAndIsShown) {
       }
     }
     EXPECT_EQ(places_figure(seen).panels.size(), gate == "cbam" ? 4u : 1u);
-    EXPECT_EQ(channels_map(seen).row_count, 3);
+    const HeatMap channels = channels_map(seen);
+    EXPECT_EQ(channels.row_count, gate == "sk" ? 6 : 3);
+    if (gate == "sk") {
+      EXPECT_EQ(channels.rows[0], "stage 0, block 0, 3x3");
+      EXPECT_EQ(channels.rows[1], "stage 0, block 0, 5x5 dilated");
+      // The branches of a block share every channel between them.
+      EXPECT_NEAR(channels.weights[0] + channels.weights[static_cast<size_t>(channels.column_count)], 1,
+                  1e-5);
+    }
     for (const char* name : {"a.png", "a.svg", "a.pdf", "a.html", "a.json", "a.txt"})
       EXPECT_FALSE(explain_image_file(seen, name).empty()) << name;
     EXPECT_THAT(explain_image_text(seen), HasSubstr("dark, "));
+    EXPECT_THAT(explain_image_file(seen, "a.html"), HasSubstr("<b>Fovea</b>"));
   }
 }
 
