@@ -31,10 +31,7 @@ inline constexpr Range kLayers = between(1, 1024);
 
 // A Field (base/fields.h) that is a number within a range.
 template <class Owner, class Value>
-struct Sized {
-  const char* name;
-  Value Owner::*member;
-  const char* meaning;
+struct Sized : Field<Owner, Value> {
   Range range;
 };
 template <class Owner, class Value>
