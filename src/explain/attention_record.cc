@@ -14,18 +14,20 @@ struct Place {
   int64_t layer;
 };
 
-// "decoder.3.cross" -> cross, 3. Nothing for calls that belong to neither encoder nor decoder.
-std::optional<Place> place_of(std::string_view name) {
-  const bool encoder = name.starts_with("encoder"), decoder = name.starts_with("decoder");
-  if (!encoder && !decoder) return {};
-  Place place{encoder                   ? AttentionKind::encoder
-              : name.ends_with(".self") ? AttentionKind::decoder
-                                        : AttentionKind::cross,
-              0};
-  const size_t digit = name.find_first_of("0123456789");
-  for (size_t i = digit; i < name.size() && name[i] >= '0' && name[i] <= '9' && place.layer < 100000; ++i)
-    place.layer = place.layer * 10 + (name[i] - '0');
-  return place;
+// Nothing for calls that belong to neither an encoder nor a decoder.
+std::optional<Place> place_of(const AttentionSite& site) {
+  switch (site.kind) {
+    case AttentionSite::Kind::self:
+      return Place{site.decoder ? AttentionKind::decoder : AttentionKind::encoder, site.layer};
+    case AttentionSite::Kind::cross:
+    case AttentionSite::Kind::alignment:
+      return Place{AttentionKind::cross, site.layer};
+    case AttentionSite::Kind::pooling:
+    case AttentionSite::Kind::gate:
+    case AttentionSite::Kind::other:
+      return {};
+  }
+  return {};
 }
 
 }  // namespace
@@ -88,7 +90,7 @@ std::vector<const AttentionLayer*> AttentionRecord::layers_of(AttentionKind kind
 }
 
 AttentionObserver::Wish AttentionRecorder::wish(const Call& call) {
-  const auto place = place_of(call.name);
+  const auto place = place_of(call.site);
   if (!place || std::find(kinds_.begin(), kinds_.end(), place->kind) == kinds_.end()) return {};
   Wish all{std::vector<int32_t>(static_cast<size_t>(call.heads)),
            std::vector<int32_t>(static_cast<size_t>(call.queries))};
@@ -99,7 +101,7 @@ AttentionObserver::Wish AttentionRecorder::wish(const Call& call) {
 
 void AttentionRecorder::see(const Call& call, const Wish&, const Sight& sight) {
   FOVEA_ASSERT(call.batch == 1);
-  const Place place = *place_of(call.name);
+  const Place place = *place_of(call.site);
   auto layer = std::find_if(layers_.begin(), layers_.end(), [&](const AttentionLayer& seen) {
     return seen.kind == place.kind && seen.layer == place.layer;
   });

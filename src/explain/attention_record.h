@@ -64,9 +64,9 @@ struct AttentionRecord {
   std::vector<const AttentionLayer*> layers_of(AttentionKind kind) const;
 };
 
-// Collects the attention of one sentence pair. Kind and layer are read from a call's name: "encoder.0.self",
-// "decoder.3.cross", "decoder.cross" (layer 0). Calls of one name are rows of one matrix, so a
-// decoder may ask step by step or all at once.
+// Collects the attention of one sentence pair: self-attention, cross attention and the alignment of recurrent
+// decoders, by the site of each call. Calls of one site are rows of one matrix, so a decoder may ask step by step
+// or all at once.
 class AttentionRecorder : public AttentionObserver {
  public:
   // Only calls of these kinds cost anything.

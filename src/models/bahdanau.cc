@@ -5,6 +5,7 @@
 #include "attention/attention.h"
 #include "autograd/ops.h"
 #include "kernels/vector/elementwise.h"
+#include "nn/attentive_steps.h"
 #include "nn/init.h"
 
 namespace fovea::models {
@@ -24,7 +25,7 @@ const Config& checked(const Config& c, const char* model) {
 }  // namespace
 
 Bahdanau::Bahdanau(const BahdanauConfig& config, Rng& rng)
-    : Bahdanau(checked(config, "bahdanau"), {config.score, config.attention_width}, rng) {}
+    : Bahdanau(checked(config, "bahdanau"), {config.score, config.attention_width, config.selection}, rng) {}
 
 Bahdanau::Bahdanau(const RnnConfig& config, Rng& rng) : Bahdanau(checked(config, "rnn"), Choice{}, rng) {}
 
@@ -58,10 +59,13 @@ Bahdanau::Bahdanau(const RnnConfig& config, const Choice& choice, Rng& rng)
   add_child("encoder", encoder);
   add_child("bridge", bridge);
   if (!choice.score.empty()) {
-    attention = std::make_unique<nn::DecoderAttention>(
-        nn::DecoderAttentionOptions{
-            .query_width = width, .key_width = 2 * width, .score = choice.score, .hidden = choice.width},
-        rng);
+    attention =
+        std::make_unique<nn::DecoderAttention>(nn::DecoderAttentionOptions{.query_width = width,
+                                                                           .key_width = 2 * width,
+                                                                           .score = choice.score,
+                                                                           .hidden = choice.width,
+                                                                           .selection = choice.selection},
+                                               rng);
     add_child("attention", *attention);
   }
   const auto parts = [&](const std::string& name, int64_t rows, float bound) {
@@ -134,8 +138,12 @@ Var Bahdanau::states(const data::Batch& batch, nn::Context& context) const {
     steps.score = attention->score();
     runs = attention->runs(target.lengths, memory.lengths);
   }
-  const AttentiveStates y = attentive_gru(steps, runs, attention && attention_observer() != nullptr);
-  if (attention) attention->show("decoder.cross", runs, y.weights);
+  const bool fused = !attention || attention->fused(context),
+             shown = attention && attention_observer() != nullptr;
+  if (!fused) context.rows_of_example.assign(target.lengths.size(), 1);
+  const AttentiveStates y = fused ? attentive_gru(steps, runs, shown)
+                                  : nn::attentive_gru_by_steps(steps, runs, *attention, context, shown);
+  if (shown) attention->show("decoder.cross", runs, y.weights);
   return dropped(maxed(read_state_(y.states) + tokens.readout + y.context), config_.dropout, context);
 }
 
@@ -156,7 +164,8 @@ Tensor Bahdanau::attend(const State& state, const Tensor& from_state) const {
   const int64_t gates = 3 * config_.width, rest = from_state.size(1) - gates;
   const Tensor query = rest > 0 ? nn::columns(from_state, gates, rest) : state.hidden;
   const RunScore score = attention ? attention->score() : RunScore{};
-  return state.source.attend(nn::step_score(score, config_.width), query, runs);
+  return state.source.attend(nn::step_score(score, config_.width), query, runs, 0,
+                             attention ? attention->selection() : soft());
 }
 
 Tensor Bahdanau::step(State& state, std::span<const int32_t> tokens) const {

@@ -44,6 +44,7 @@ struct RnnConfig {
 struct BahdanauConfig : RnnConfig {
   std::string score = "additive";
   int64_t attention_width = 0;  // inside an additive or concat score; 0: width
+  std::string selection = "soft";
 
   static constexpr auto fields() {
     using T = BahdanauConfig;
@@ -51,6 +52,8 @@ struct BahdanauConfig : RnnConfig {
         RnnConfig::fields(),
         std::tuple{
             Field{"score", &T::score, "additive, dot, scaled_dot, cosine(0.1), bilinear, concat or location"},
+            Field{"selection", &T::selection,
+                  "how scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
             Sized{"attention_width", &T::attention_width, "inside an additive or concat score; 0: the width",
                   between(0, 1 << 16)}});
   }
@@ -106,6 +109,7 @@ class Bahdanau : public TranslationModel {
   struct Choice {
     std::string score;  // empty: no attention
     int64_t width = 0;
+    std::string selection = "soft";
   };
   Bahdanau(const RnnConfig& config, const Choice& attention, Rng& rng);
 

@@ -11,9 +11,9 @@ class ClassificationModel : public nn::Module {
  public:
   // How a text's tokens must be laid out.
   virtual data::TextForm form() const = 0;
-  // -> [texts, classes]. An AttentionObserver sees on the way what the model looked at: calls named "words"
-  // (a row for each text, or for each sentence of a model that has them), "sentences" (a row for each text)
-  // and "encoder...self".
+  // -> [texts, classes]. An AttentionObserver sees on the way what the model looked at: pooling of
+  // words (a row for each text, or for each sentence of a model that has them) and of sentences (a row for each
+  // text), and self-attention.
   virtual Var logits(const Sentences& texts, nn::Context& context) const = 0;
 
   // What training minimises: the mean cross entropy of the texts' labels. What hard attention drew on the way is

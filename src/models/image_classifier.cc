@@ -60,11 +60,12 @@ ResidualBlock::ResidualBlock(const ImageClassifierConfig& config, int64_t in, in
   }
 }
 
-Var ResidualBlock::operator()(const Var& x, const nn::Context& context, std::string_view name) const {
+Var ResidualBlock::operator()(const Var& x, const nn::Context& context, std::string_view name,
+                              const AttentionSite& site) const {
   const Var middle = norm1_(conv1_(x), context, NormActivation::relu);
-  Var y = sk_ ? (*sk_)(middle, context, name) : (*norm2_)((*conv2_)(middle), context);
-  if (se_) y = (*se_)(y, name);
-  if (cbam_) y = (*cbam_)(y, name);
+  Var y = sk_ ? (*sk_)(middle, context, name, site) : (*norm2_)((*conv2_)(middle), context);
+  if (se_) y = (*se_)(y, name, site);
+  if (cbam_) y = (*cbam_)(y, name, site);
   return relu(y + (shortcut_ ? (*shortcut_norm_)((*shortcut_)(x), context) : x));
 }
 
@@ -81,7 +82,9 @@ ImageClassifier::ImageClassifier(const ImageClassifierConfig& config, Rng& rng)
     for (int64_t b = 0; b < (config.depth - 2) / 6; ++b) {
       const int64_t out = config.width << stage, stride = stage > 0 && b == 0 ? 2 : 1;
       const std::string name = message("stages.", stage, ".", b);
-      blocks_.push_back({name + ".gate", std::make_unique<ResidualBlock>(config, in, out, stride, rng)});
+      blocks_.push_back({name + ".gate",
+                         std::make_unique<ResidualBlock>(config, in, out, stride, rng),
+                         {.kind = AttentionSite::Kind::gate, .layer = stage, .block = b}});
       add_child(name, *blocks_.back().block);
       in = out;
     }
@@ -92,7 +95,7 @@ Var ImageClassifier::features(const Var& x, const nn::Context& context) const {
   require(x.rank() == 4 && x.size(3) == config_.channels, "image classifier: got pictures of shape ",
           x.shape(), ", wanted [pictures, height, width, ", config_.channels, "]");
   Var y = norm_(conv_(x), context, NormActivation::relu);
-  for (const auto& [name, block] : blocks_) y = (*block)(y, context, name);
+  for (const auto& [name, block, site] : blocks_) y = (*block)(y, context, name, site);
   return y;
 }
 

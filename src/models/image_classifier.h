@@ -40,7 +40,9 @@ struct ImageClassifierConfig {
 class ResidualBlock : public nn::Module {
  public:
   ResidualBlock(const ImageClassifierConfig& config, int64_t in, int64_t out, int64_t stride, Rng& rng);
-  Var operator()(const Var& x, const nn::Context& context, std::string_view name) const;
+  // Shown to observers under this name, at this site.
+  Var operator()(const Var& x, const nn::Context& context, std::string_view name,
+                 const AttentionSite& site) const;
 
  private:
   nn::Conv2d conv1_;
@@ -72,6 +74,7 @@ class ImageClassifier : public nn::Module {
   struct NamedBlock {
     std::string gate_name;
     std::unique_ptr<ResidualBlock> block;
+    AttentionSite site;
   };
   ImageClassifierConfig config_;
   nn::Conv2d conv_;

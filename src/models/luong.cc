@@ -5,6 +5,7 @@
 #include "attention/attention.h"
 #include "autograd/ops.h"
 #include "kernels/vector/elementwise.h"
+#include "nn/attentive_steps.h"
 #include "nn/init.h"
 
 namespace fovea::models {
@@ -40,7 +41,8 @@ Luong::Luong(const LuongConfig& config, Rng& rng)
                  .key_width = config.width,
                  .score = config.score,
                  .locality = nn::locality_named(config.locality),
-                 .window = config.window},
+                 .window = config.window,
+                 .selection = config.selection},
                 rng),
       config_(config),
       values_([this] { return PartList{{combine_context}}; }),
@@ -123,7 +125,8 @@ Var Luong::states(const data::Batch& batch, nn::Context& context) const {
   KeyRuns runs = attention.runs(target.lengths, source.lengths);
   if (!config_.input_feeding) {
     const Var h = decoder(embedded, target.lengths, context, memory.first).out;
-    const Var seen = attention(h, memory.keys, memory.values, runs, "decoder.cross");
+    context.rows_of_example = target.lengths;
+    const Var seen = attention(h, memory.keys, memory.values, runs, context, "decoder.cross");
     return dropped(tanh(seen + linear(h, combine_state)), config_.dropout, context);
   }
   const RecurrentParameters& lowest = decoder.weights()[0];
@@ -133,7 +136,10 @@ Var Luong::states(const data::Batch& batch, nn::Context& context) const {
   steps.c = memory.first.c;
   steps.keys = memory.keys;
   steps.values = memory.values;
-  const FedStates y = attentive_lstm(steps, runs, attention_observer() != nullptr);
+  const bool fused = attention.fused(context), shown = attention_observer() != nullptr;
+  if (!fused) context.rows_of_example.assign(target.lengths.size(), 1);
+  const FedStates y = fused ? attentive_lstm(steps, runs, shown)
+                            : nn::attentive_lstm_by_steps(steps, runs, attention, context, shown);
   attention.show("decoder.cross", runs, y.weights);
   return dropped(y.states, config_.dropout, context);
 }
@@ -198,7 +204,8 @@ Tensor Luong::attend(const State& state, const Tensor& h) const {
     run.keys = {seen.first, seen.count};
   }
   const Tensor query = projects ? nn::columns(from_state, width, score.d) : h;
-  const Tensor sum = state.source.attend(score, query, runs, predicts ? attention.sigma() : 0);
+  const Tensor sum =
+      state.source.attend(score, query, runs, predicts ? attention.sigma() : 0, attention.selection());
   const Tensor own = nn::columns(from_state, 0, width);
   kernels::axpy(1, own.data(), sum.data(), sum.count());
   kernels::unary(kernels::Unary::tanh, sum.data(), sum.data(), sum.count());

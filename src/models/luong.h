@@ -19,6 +19,7 @@ struct LuongConfig {
   int64_t source_vocabulary = 0, target_vocabulary = 0;
   int64_t embedding = 512, width = 512, layers = 2;
   std::string score = "bilinear";
+  std::string selection = "soft";
   std::string locality = "global";
   int64_t window = 10;
   bool input_feeding = true;
@@ -36,6 +37,8 @@ struct LuongConfig {
         Sized{"layers", &T::layers, "stacked LSTM layers on either side", kLayers},
         Field{"score", &T::score,
               "bilinear (general), dot, concat, location, additive, scaled_dot, cosine(0.1)"},
+        Field{"selection", &T::selection,
+              "how scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
         Field{"locality", &T::locality, "global, local_m or local_p"},
         Sized{"window", &T::window, "local: keys seen on either side of the place", between(1, 1 << 20)},
         Field{"input_feeding", &T::input_feeding, "a step reads what the step before it saw"},

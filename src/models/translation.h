@@ -43,8 +43,8 @@ class Decoding {
 class TranslationModel : public nn::Module {
  public:
   // The targets fed token by token (batch.target_in): what the output layer reads, [target tokens, in]. An
-  // AttentionObserver sees on the way where every token looked: calls named "decoder...cross" are of
-  // target_in by source, all sentences of the batch packed one after the other.
+  // AttentionObserver sees on the way where every token looked: calls whose site is cross attention or
+  // alignment are of target_in by source, all sentences of the batch packed one after the other.
   virtual Var states(const data::Batch& batch, nn::Context& context) const = 0;
   virtual OutputLayer output_layer() const = 0;
   // Reads the sources (each ending with data::kEnd) and stands before the first token of each target. The

@@ -126,7 +126,8 @@ Var MultiHeadAttention::attend_to(const Var& q, const KeysValues& source, Contex
                                         {.parameters = terms_,
                                          .training = context.training,
                                          .seed = random ? context.next_seed() : 0,
-                                         .name = call.name});
+                                         .name = call.name,
+                                         .site = call.site});
   if (result.log_probability.defined()) keep_choices(context, result.log_probability);
   return out_proj_(join_heads(result.output));
 }

@@ -32,7 +32,8 @@ class MultiHeadAttention : public Module {
   struct Call {
     Pattern pattern = full();                 // which keys exist: lengths, documents, causal; joined by &
     std::span<const int32_t> positions = {};  // rotary: of x's tokens
-    std::string_view name = {};               // for observers
+    std::string_view name = {};               // for people who read what an observer saw
+    AttentionSite site = {};                  // for observers
     // A step of a decoder: x holds one token of each row of `rows`, which sees what the cache has for it.
     KeyValueCache* cache = nullptr;
     const CacheRows* rows = nullptr;

@@ -10,13 +10,15 @@ namespace fovea::nn {
 namespace {
 
 // Shows weights [B, queries, keys] to this thread's observer.
-void show(std::string_view name, std::string_view part, const Selection& selection, const Tensor& weights) {
+void show(std::string_view name, const AttentionSite& site, const Selection& selection,
+          const Tensor& weights) {
   AttentionObserver* const observer = attention_observer();
   if (observer == nullptr) return;
   const AttentionSpec spec{.score = dot(), .selection = selection};
-  const std::string full_name = std::string(name).append(part);
+  AttentionSite gate = site;
+  gate.kind = AttentionSite::Kind::gate;
   const int64_t batch = weights.size(0), queries = weights.size(1), keys = weights.size(2);
-  const AttentionObserver::Call call{full_name, spec, batch, 1, queries, keys};
+  const AttentionObserver::Call call{name, spec, batch, 1, queries, keys, gate};
   const AttentionObserver::Wish wish = observer->wish(call);
   if (wish.heads.empty() || wish.rows.empty()) return;
   const auto rows = static_cast<int64_t>(wish.rows.size());
@@ -60,10 +62,10 @@ SqueezeExcite::SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng)
   add_child("fc2", fc2);
 }
 
-Var SqueezeExcite::operator()(const Var& x, std::string_view name) const {
+Var SqueezeExcite::operator()(const Var& x, std::string_view name, const AttentionSite& site) const {
   check_image("squeeze and excitation", x, fc1.weight.size(1));
   const Var gate = sigmoid(fc2(fc1(global_avg_pool2d(x), Activation::relu)));
-  show(name, "", sigmoid_selection(), one_query(gate));
+  show(name, site, sigmoid_selection(), one_query(gate));
   return x * as_channels(gate);
 }
 
@@ -73,11 +75,11 @@ ChannelAttention::ChannelAttention(int64_t channels, int64_t reduction, Rng& rng
   add_child("fc2", fc2);
 }
 
-Var ChannelAttention::operator()(const Var& x, std::string_view name) const {
+Var ChannelAttention::operator()(const Var& x, std::string_view name, const AttentionSite& site) const {
   check_image("channel attention", x, fc1.weight.size(1));
   const auto squeeze = [&](const Var& pooled) { return fc2(fc1(pooled, Activation::relu)); };
   const Var gate = sigmoid(squeeze(global_avg_pool2d(x)) + squeeze(global_max_pool2d(x)));
-  show(name, "", sigmoid_selection(), one_query(gate));
+  show(name, site, sigmoid_selection(), one_query(gate));
   return x * as_channels(gate);
 }
 
@@ -88,12 +90,15 @@ SpatialAttention::SpatialAttention(Rng& rng, int64_t kernel)
   add_child("conv", conv);
 }
 
-Var SpatialAttention::operator()(const Var& x, std::string_view name) const {
+Var SpatialAttention::operator()(const Var& x, std::string_view name, const AttentionSite& site) const {
   require(x.rank() == 4, "spatial attention: got input of shape ", x.shape(),
           ", wanted [images, height, width, channels]");
   const Var parts[] = {mean(x, 3, true), max(x, 3, true)};
   const Var gate = sigmoid(conv(concat(parts, 3)));
-  show(name, "", sigmoid_selection(), one_query(gate));
+  AttentionSite places = site;
+  places.grid_height = x.size(1);
+  places.grid_width = x.size(2);
+  show(name, places, sigmoid_selection(), one_query(gate));
   return x * gate;
 }
 
@@ -103,9 +108,9 @@ Cbam::Cbam(int64_t channels, int64_t reduction, Rng& rng, int64_t kernel)
   add_child("spatial", spatial);
 }
 
-Var Cbam::operator()(const Var& x, std::string_view name) const {
+Var Cbam::operator()(const Var& x, std::string_view name, const AttentionSite& site) const {
   if (attention_observer() == nullptr) return spatial(channel(x));
-  return spatial(channel(x, std::string(name) + ".channel"), std::string(name) + ".spatial");
+  return spatial(channel(x, std::string(name) + ".channel", site), std::string(name) + ".spatial", site);
 }
 
 SelectiveKernel::Branch::Branch(const SelectiveKernelOptions& o, int64_t dilation, Rng& rng)
@@ -140,7 +145,8 @@ SelectiveKernel::SelectiveKernel(const SelectiveKernelOptions& options, Rng& rng
   }
 }
 
-Var SelectiveKernel::operator()(const Var& x, const Context& context, std::string_view name) const {
+Var SelectiveKernel::operator()(const Var& x, const Context& context, std::string_view name,
+                                const AttentionSite& site) const {
   std::vector<Var> seen;
   Var together;
   for (const auto& branch : branches_) {
@@ -152,7 +158,7 @@ Var SelectiveKernel::operator()(const Var& x, const Context& context, std::strin
   for (const auto& select : select_)
     logits.push_back(reshape((*select)(descriptor), {x.size(0), select->weight.size(0), 1}));
   const Var weights = softmax(concat(logits, 2));
-  show(name, "", soft(), weights.value());
+  show(name, site, soft(), weights.value());
   Var out;
   for (size_t i = 0; i < seen.size(); ++i) {
     const Var share = slice(weights, 2, static_cast<int64_t>(i), 1);
@@ -217,7 +223,8 @@ Var TemporalAttention::operator()(const Var& x, const Frames& frames, std::strin
   // One query for all clips: the gradient of the repetition is their sum.
   const Var queries = reshape(query, {1, 1, 1, width}) + Var(Tensor::zeros({batch, 1, 1, 1}));
   const Var out = attend(queries, reshape(keys, {batch, 1, count, width}),
-                         reshape(values, {batch, 1, count, places * width}), spec, {.name = name})
+                         reshape(values, {batch, 1, count, places * width}), spec,
+                         {.name = name, .site = {.kind = AttentionSite::Kind::gate}})
                       .output;
   if (x.rank() == 3) return reshape(out, {batch, width});
   return reshape(out, {batch, x.size(2), x.size(3), width});

@@ -23,7 +23,7 @@ class SqueezeExcite : public Module {
  public:
   SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng);
   // Shown under `name`: one query, C keys.
-  Var operator()(const Var& x, std::string_view name = {}) const;
+  Var operator()(const Var& x, std::string_view name = {}, const AttentionSite& site = {}) const;
   Linear fc1, fc2;
 };
 
@@ -32,7 +32,7 @@ class SqueezeExcite : public Module {
 class ChannelAttention : public Module {
  public:
   ChannelAttention(int64_t channels, int64_t reduction, Rng& rng);
-  Var operator()(const Var& x, std::string_view name = {}) const;
+  Var operator()(const Var& x, std::string_view name = {}, const AttentionSite& site = {}) const;
   Linear fc1, fc2;
 };
 
@@ -42,7 +42,7 @@ class SpatialAttention : public Module {
  public:
   explicit SpatialAttention(Rng& rng, int64_t kernel = 7);  // odd
   // Shown under `name`: one query, H W keys.
-  Var operator()(const Var& x, std::string_view name = {}) const;
+  Var operator()(const Var& x, std::string_view name = {}, const AttentionSite& site = {}) const;
   Conv2d conv;
 };
 
@@ -51,7 +51,7 @@ class SpatialAttention : public Module {
 class Cbam : public Module {
  public:
   Cbam(int64_t channels, int64_t reduction, Rng& rng, int64_t kernel = 7);
-  Var operator()(const Var& x, std::string_view name = {}) const;
+  Var operator()(const Var& x, std::string_view name = {}, const AttentionSite& site = {}) const;
   ChannelAttention channel;
   SpatialAttention spatial;
 };
@@ -72,7 +72,8 @@ class SelectiveKernel : public Module {
   SelectiveKernel(const SelectiveKernelOptions& options, Rng& rng);
   // x: [B, H, W, channels] -> [B, H', W', filters]. Shown under `name`: a query for every channel, a key for
   // every branch. Training wants at least two images: the descriptor is normalised over the batch.
-  Var operator()(const Var& x, const Context& context, std::string_view name = {}) const;
+  Var operator()(const Var& x, const Context& context, std::string_view name = {},
+                 const AttentionSite& site = {}) const;
 
  private:
   struct Branch : Module {

@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "kernels/vector/rows.h"
 #include "kernels/scratch.h"
+#include "nn/runs.h"
 
 namespace fovea::nn {
 
@@ -47,8 +48,37 @@ void SentenceKeys::reorder(std::span<const int32_t> parents) {
   sentence_ = std::move(picked);
 }
 
+Tensor SentenceKeys::attend_by(const Selection& selection, const kernels::RunScore& score,
+                               const Tensor& queries, std::span<const Run> runs, float sigma) const {
+  RunScore of_vars{.family = score.family, .scale = score.scale, .unit_query = score.unit_query};
+  if (score.vector != nullptr)
+    of_vars.vector = Var(Tensor::from({score.vector, score.vector + score.d}, {score.d}));
+  Context use;
+  Tensor out({rows(), values_.size(1)});
+  for (int64_t r = 0; r < rows(); ++r) {
+    // Places are counted in the row's own sentence, so that its neighbours round nothing.
+    const auto& [run, centre] = runs[static_cast<size_t>(r)];
+    const int64_t begin = begin_[static_cast<size_t>(sentence_[static_cast<size_t>(r)])];
+    RunGaussian gaussian;
+    if (sigma > 0) gaussian = {Var(Tensor::full({1}, centre)), sigma};
+    const Var seen = attend_runs_by(selection,
+                                    {.q = Var(queries.narrow(0, r, 1)),
+                                     .k = Var(keys_.narrow(0, begin, keys_of(r))),
+                                     .v = Var(values_.narrow(0, begin, keys_of(r))),
+                                     .first = {&run.first, 1},
+                                     .count = {&run.count, 1},
+                                     .score = of_vars,
+                                     .gaussian = gaussian},
+                                    use)
+                         .out;
+    out.narrow(0, r, 1).copy_from(seen.value());
+  }
+  return out;
+}
+
 Tensor SentenceKeys::attend(const kernels::RunScore& score, const Tensor& queries, std::span<const Run> runs,
-                            float sigma) const {
+                            float sigma, const Selection& selection) const {
+  if (selection.kind != SelectionKind::soft) return attend_by(selection, score, queries, runs, sigma);
   const int64_t d = keys_.size(1), dv = values_.size(1);
   FOVEA_ASSERT(queries.size(0) == rows() && queries.size(1) == d &&
                static_cast<int64_t>(runs.size()) == rows());

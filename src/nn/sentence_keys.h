@@ -22,14 +22,18 @@ class SentenceKeys {
   };
   // queries: [rows, d]; runs: one for each row -> [rows, dv]. A row's result does not depend on the other
   // rows.
+  // Selections other than soft take the general path; nothing is drawn.
   Tensor attend(const kernels::RunScore& score, const Tensor& queries, std::span<const Run> runs,
-                float sigma = 0) const;
+                float sigma = 0, const Selection& selection = soft()) const;
   // Row i becomes a copy of what row parents[i] was.
   void reorder(std::span<const int32_t> parents);
   int64_t rows() const { return static_cast<int64_t>(sentence_.size()); }
   int64_t keys_of(int64_t row) const;
 
  private:
+  Tensor attend_by(const Selection& selection, const kernels::RunScore& score, const Tensor& queries,
+                   std::span<const Run> runs, float sigma) const;
+
   Tensor keys_, values_;
   std::vector<int64_t> begin_;     // of each sentence, and the end
   std::vector<int32_t> sentence_;  // of each row

@@ -74,9 +74,11 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerOptions& optio
 
 Stream TransformerEncoderLayer::step(const Stream& stream, const LayerNorm* next, Context& context,
                                      const Visibility& visible, const LayerPlace& place) const {
-  const Var attended =
-      self_attn(input_of(stream, norm_first_), context,
-                {.pattern = visible.self, .positions = visible.positions, .name = join(place.name, "self")});
+  const Var attended = self_attn(input_of(stream, norm_first_), context,
+                                 {.pattern = visible.self,
+                                  .positions = visible.positions,
+                                  .name = join(place.name, "self"),
+                                  .site = {.kind = AttentionSite::Kind::self, .layer = place.layer}});
   const Stream middle =
       add_branch(attended, stream, norm_first_ ? &norm2 : &norm1, norm_first_, dropout_, context);
   const Var ffn_out = feed_forward(input_of(middle, norm_first_), context);
@@ -110,8 +112,15 @@ Stream TransformerDecoderLayer::step(const Stream& stream, const Var& memory, co
                                      Context& context, const Visibility& visible,
                                      const LayerPlace& place) const {
   const std::string self_name = join(place.name, "self"), cross_name = join(place.name, "cross");
-  MultiHeadAttention::Call self{.pattern = visible.self, .positions = visible.positions, .name = self_name};
-  MultiHeadAttention::Call cross{.pattern = visible.cross, .name = cross_name};
+  MultiHeadAttention::Call self{
+      .pattern = visible.self,
+      .positions = visible.positions,
+      .name = self_name,
+      .site = {.kind = AttentionSite::Kind::self, .decoder = true, .layer = place.layer}};
+  MultiHeadAttention::Call cross{
+      .pattern = visible.cross,
+      .name = cross_name,
+      .site = {.kind = AttentionSite::Kind::cross, .decoder = true, .layer = place.layer}};
   if (place.cache != nullptr) {
     self.cache = &place.cache->self;
     self.rows = &visible.cache->self;
@@ -168,7 +177,8 @@ Var TransformerEncoder::operator()(const Var& x, Context& context, const Visibil
   return run_stack(
       x, layers, norm.get(), norm_first_,
       [&](const TransformerEncoderLayer& layer, const Stream& stream, const LayerNorm* next, size_t i) {
-        return layer.step(stream, next, context, visible, {layer_name("encoder", i)});
+        return layer.step(stream, next, context, visible,
+                          {layer_name("encoder", i), nullptr, static_cast<int64_t>(i)});
       });
 }
 
@@ -191,7 +201,8 @@ Var TransformerDecoder::operator()(const Var& x, const Var& memory, Context& con
       x, layers, norm.get(), norm_first_,
       [&](const TransformerDecoderLayer& layer, const Stream& stream, const LayerNorm* next, size_t i) {
         LayerCache* const cache = visible.cache != nullptr ? &visible.cache->layers[i] : nullptr;
-        return layer.step(stream, memory, next, context, visible, {layer_name("decoder", i), cache});
+        return layer.step(stream, memory, next, context, visible,
+                          {layer_name("decoder", i), cache, static_cast<int64_t>(i)});
       });
 }
 

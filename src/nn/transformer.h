@@ -56,8 +56,9 @@ struct Visibility {
 
 // A layer's place in a stack.
 struct LayerPlace {
-  std::string_view name = {};   // for observers
+  std::string_view name = {};   // for people who read what an observer saw
   LayerCache* cache = nullptr;  // where the pass has one
+  int64_t layer = 0;            // for observers
 };
 
 class TransformerEncoderLayer : public Module {

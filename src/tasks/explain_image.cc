@@ -1,7 +1,6 @@
 #include "tasks/explain_image.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -15,27 +14,24 @@ namespace {
 class GateRecorder : public AttentionObserver {
  public:
   Wish wish(const Call& call) override {
-    if (call.name.find(".gate") == std::string_view::npos) return {};
+    if (call.site.kind != AttentionSite::Kind::gate) return {};
     Wish all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
     std::iota(all.rows.begin(), all.rows.end(), 0);
     return all;
   }
   void see(const Call& call, const Wish&, const Sight& sight) override {
     const Tensor weights = sight.weights.contiguous();
-    ShownGate gate{std::string(call.name), call.queries, call.keys, {}, call.name.ends_with(".spatial")};
+    const AttentionSite& site = call.site;
+    ShownGate gate{std::string(call.name), call.queries, call.keys, {}, site.grid_height > 0};
+    if (gate.of_places) {
+      gate.rows = site.grid_height;
+      gate.columns = site.grid_width;
+    }
     gate.weights.assign(weights.data(), weights.data() + call.queries * call.keys);
     gates.push_back(std::move(gate));
   }
   std::vector<ShownGate> gates;
 };
-
-// "stages.2.0.gate" -> 2: each stage but the first halves the picture.
-int64_t stage_of(const std::string& name) {
-  int64_t stage = 0;
-  const size_t digit = name.find_first_of("0123456789");
-  if (digit != std::string::npos) std::from_chars(name.data() + digit, name.data() + name.size(), stage);
-  return stage;
-}
 
 // "stages.2.0.gate.spatial" -> "stage 2, block 0".
 std::string block_name(const std::string& name) {
@@ -122,13 +118,6 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<ui
   }
   result.gates = std::move(recorder.gates);
   require(!result.gates.empty(), "the model has no attention to show: it was trained with --gate none");
-  for (ShownGate& gate : result.gates) {
-    if (!gate.of_places) continue;
-    const int64_t step = int64_t{1} << std::clamp<int64_t>(stage_of(gate.name), 0, 20);
-    gate.rows = (parts.form.height + step - 1) / step;
-    gate.columns = static_cast<int64_t>(gate.weights.size()) / gate.rows;
-    FOVEA_ASSERT(gate.rows * gate.columns == static_cast<int64_t>(gate.weights.size()));
-  }
   return result;
 }
 

@@ -165,11 +165,12 @@ TEST(AttentionRecorder, ReadsKindAndLayerFromNamesAndJoinsSteps) {
     EXPECT_EQ(attention_observer(), &recorder);
     const Var keys = random({1, 1, 5, 4});
     for (int step = 0; step < 3; ++step)
-      attend(random({1, 1, 1, 4}), keys, keys, {}, {.name = "decoder.cross"});
+      attend(random({1, 1, 1, 4}), keys, keys, {}, {.site = {.kind = AttentionSite::Kind::alignment}});
     const Var heads = random({1, 2, 5, 4});
-    attend(heads, heads, heads, {}, {.name = "encoder.11.self"});
-    attend(heads, heads, heads, {.pattern = causal()}, {.name = "decoder.0.self"});
-    attend(heads, heads, heads, {}, {.name = "longformer.local"});
+    attend(heads, heads, heads, {}, {.site = {.kind = AttentionSite::Kind::self, .layer = 11}});
+    attend(heads, heads, heads, {.pattern = causal()},
+           {.site = {.kind = AttentionSite::Kind::self, .decoder = true}});
+    attend(heads, heads, heads, {}, {.name = "encoder.0.self"});
   }
   EXPECT_EQ(attention_observer(), nullptr);
   const std::vector<AttentionLayer> layers = recorder.take();

@@ -19,6 +19,11 @@ inline std::vector<ModelChoice> recurrent_choices() {
     all.push_back({"bahdanau", {{"score", score}, {"output", all.size() % 2 == 0 ? "maxout" : "linear"}}});
   all.push_back({"bahdanau", {{"tie", "all"}, {"attention_width", 7}}});
   all.push_back({"rnn", {{"tie", "output"}}});
+  for (const char* selection : {"hard", "gumbel(0.5,straight_through)", "sparsemax", "top_k(2)", "sigmoid"}) {
+    all.push_back({"bahdanau", {{"selection", selection}, {"score", "additive"}}});
+    all.push_back({"luong", {{"selection", selection}, {"locality", "local_p"}, {"window", 2}}});
+    all.push_back({"luong", {{"selection", selection}, {"input_feeding", false}}});
+  }
   for (const char* score : {"dot", "general", "concat", "location", "cosine(0.2)"})
     for (const char* locality : {"global", "local_m", "local_p"})
       for (const bool feeding : {false, true})

@@ -118,8 +118,9 @@ TEST(RnnTranslators, ATokenLooksAtItsOwnSentenceAlone) {
       continue;
     }
     ASSERT_THAT(watcher.names, ::testing::ElementsAre("decoder.cross"));
-    const bool local_p = choice.settings.value("locality", "") == "local_p";
-    expect_within_sentences(batch, watcher.weights[0], !local_p);
+    const bool sums = choice.settings.value("locality", "") != "local_p" &&
+                      choice.settings.value("selection", "") != "sigmoid";
+    expect_within_sentences(batch, watcher.weights[0], sums);
   }
 }
 
