@@ -253,11 +253,11 @@ Var Bert::hidden(const Sentences& texts, std::span<const int32_t> types, nn::Con
   require(types.empty() || types.size() == texts.ids.size(), config_.model_type, ": ", types.size(),
           " kinds for ", texts.ids.size(), " tokens");
   for (const int32_t id : texts.ids)
-    require(id >= 0 && id < config_.vocab_size, config_.model_type, ": token ", id, " of a vocabulary of ",
-            config_.vocab_size);
+    require(id >= 0 && id < config_.vocab_size, config_.model_type, ": token ", id,
+            " is not in the vocabulary; wanted 0 to ", config_.vocab_size - 1);
   for (const int32_t type : types)
     require(type >= 0 && (type < config_.type_vocab_size || !type_embedding.defined()), config_.model_type,
-            ": kind ", type, " of ", config_.type_vocab_size);
+            ": token type ", type, "; wanted 0 to ", config_.type_vocab_size - 1);
   const std::vector<int32_t> positions = packed_positions(texts.lengths, config_.first_position());
   Var added = embedding(position_embedding, positions);
   if (type_embedding.defined()) {

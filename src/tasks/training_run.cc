@@ -54,12 +54,15 @@ void compare_runs(const Json& found, const RunIdentity& wanted, const fs::path& 
   const auto earlier = [&](const std::string& name) {
     return settings.contains(name) ? shown(settings[name]) : std::string("none");
   };
-  // The model first: other settings exist because of it. Then the data: some follow from it.
-  if (wanted.settings.contains("model"))
-    require(!differs("model"), folder.string(), " holds a run with model ", earlier("model"), "; got ",
-            shown(wanted.settings["model"]), "; choose another folder");
+  // The model first: other settings exist because of it. The seed, which data may be drawn from. Then the data: some
+  // settings follow from it.
+  for (const std::string name : {"model", "seed"})
+    require(!wanted.settings.contains(name) || !differs(name), folder.string(), " holds a run with ", name,
+            " ", earlier(name), "; got ", shown(wanted.settings[name]),
+            "; choose another folder, or go on with the same ", name);
   require(data == wanted.data, folder.string(), " holds a run on other training data (", in_quotes(examples),
-          "); got ", wanted.examples, "; go on with the same files, or choose another folder");
+          "); got ", examples == wanted.examples ? "as many others" : wanted.examples,
+          "; go on with the same files, or choose another folder");
   for (const auto& item : wanted.settings.items()) {
     const std::string& name = item.key();
     if (!differs(name)) continue;

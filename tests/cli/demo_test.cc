@@ -86,7 +86,7 @@ TEST(Demo, MistakesAreOneLine) {
   ASSERT_EQ(run(demo(directory.path(), "--steps 2 --threads 1")).status, 0);
   const auto other = run(demo(directory.path(), "--steps 2 --seed 2"));
   EXPECT_EQ(other.status, 2);
-  EXPECT_THAT(other.err, HasSubstr("holds another run: its seed is '1', wanted '2'"));
+  EXPECT_THAT(other.err, HasSubstr("holds a run with seed '1'; got '2'"));
   const auto nowhere = run("demo --out /proc/nowhere");
   EXPECT_EQ(nowhere.status, 2);
   EXPECT_THAT(nowhere.err, HasSubstr("/proc/nowhere"));

@@ -68,7 +68,8 @@ TEST_P(BertInUse, PreparedWeightsComputeWhatTheParametersDo) {
     expect_near(found.value(), hidden.value(), near);
     expect_near(model.token_logits(found).value(), tokens.value(), near);
     expect_near(model.class_logits(found, texts.lengths, context).value(), classes.value(), near);
-    EXPECT_NE(found.value().to_vector(), hidden.value().to_vector());  // the prepared weights were used
+    // Rounding shows that the prepared weights were used; of float32 the bits may be the same.
+    if (compute == Compute::int8) EXPECT_NE(found.value().to_vector(), hidden.value().to_vector());
   }
   EXPECT_EQ(model.hidden(texts, made.types, context).value().to_vector(), hidden.value().to_vector());
 }
