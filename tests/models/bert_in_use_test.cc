@@ -131,9 +131,9 @@ TEST(Bert, RefusesWhatItCannotRead) {
   EXPECT_EQ(complain({1, 2}, {0, 1}), "no error");
   EXPECT_EQ(complain(std::vector<int32_t>(701, 4), {}),
             "bert: a text of 701 tokens, but places were learned up to 700");
-  EXPECT_EQ(complain({1, 50}, {}), "bert: token 50 of a vocabulary of 50");
-  EXPECT_EQ(complain({-1}, {}), "bert: token -1 of a vocabulary of 50");
-  EXPECT_EQ(complain({1, 2}, {0, 2}), "bert: kind 2 of 2");
+  EXPECT_EQ(complain({1, 50}, {}), "bert: token 50 is not in the vocabulary; wanted 0 to 49");
+  EXPECT_EQ(complain({-1}, {}), "bert: token -1 is not in the vocabulary; wanted 0 to 49");
+  EXPECT_EQ(complain({1, 2}, {0, 2}), "bert: token type 2; wanted 0 to 1");
   EXPECT_EQ(complain({1, 2}, {0}), "bert: 1 kinds for 2 tokens");
   EXPECT_THROW(model.token_logits(Var(Tensor::zeros({1, 36}))), Error);
   const int64_t length[] = {1};
