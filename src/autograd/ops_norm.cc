@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/parallel.h"
-#include "kernels/vector/elementwise.h"
 #include "kernels/norm/norm.h"
+#include "kernels/vector/elementwise.h"
 
 namespace fovea {
 namespace {

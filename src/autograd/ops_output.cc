@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/vector/elementwise.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/vector/loss.h"
 #include "kernels/gemm/packed_gemm.h"
+#include "kernels/vector/elementwise.h"
+#include "kernels/vector/loss.h"
 
 namespace fovea {
 namespace {

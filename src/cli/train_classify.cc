@@ -8,7 +8,8 @@
 namespace fovea::cli {
 namespace {
 
-constexpr const char* kFooter = R"help(Files: tab-separated, .csv, or lines that begin with their label (with or without fastText's __label__), plain or
+constexpr const char* kFooter =
+    R"help(Files: tab-separated, .csv, or lines that begin with their label (with or without fastText's __label__), plain or
 gzip. Columns are chosen by their names in a header row (label, class, sentiment...; text, sentence, review...),
 else by what they hold: labels have few different values, texts are long. The choice is printed; --label-column and
 --text-column overrule it.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/parallel.h"
-#include "kernels/vector/rows.h"
 #include "kernels/scratch.h"
+#include "kernels/vector/rows.h"
 #include "nn/runs.h"
 
 namespace fovea::nn {

@@ -10,8 +10,9 @@ namespace fovea {
 namespace {
 
 TEST(PatternMap, ShowsThePairsThatAreAllowed) {
-  for (const char* text : {"full", "causal & window(3,0)", "window(1,1,3) | global(0)", "random_blocks(2,3,1)",
-                           "heads(causal; strided(4))", "within(5,9,6; window(1,0))", "layout(10;10,01)"}) {
+  for (const char* text :
+       {"full", "causal & window(3,0)", "window(1,1,3) | global(0)", "random_blocks(2,3,1)",
+        "heads(causal; strided(4))", "within(5,9,6; window(1,0))", "layout(10;10,01)"}) {
     const PlanSizes sizes{.queries = 20, .keys = 20, .heads = 2};
     const Pattern pattern = parse_pattern(text);
     const Figure figure = pattern_figure(pattern, sizes);

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "kernels/kernel_check.h"
 #include "kernels/recurrent/attentive_gru.h"
 #include "kernels/recurrent/attentive_lstm.h"
-#include "kernels/kernel_check.h"
 
 namespace fovea::kernels {
 namespace {

@@ -11,8 +11,8 @@
 // What dropout, a bias and ALiBi cost beside it stands in docs/benchmarks.md.
 #include "base/parallel.h"
 #include "kernels/attention/block_attention_levels.h"
-#include "kernels/attention/scratch.h"
 #include "kernels/attention/block_attention_tile-inl.h"
+#include "kernels/attention/scratch.h"
 
 namespace fovea::kernels {
 namespace {

@@ -9,8 +9,8 @@
 // 4096 keys, d = 128, one thread on an idle machine: 25.8 GB/s, the same 32 MiB asked for again and again.
 #include "base/parallel.h"
 #include "kernels/attention/block_attention_levels.h"
-#include "kernels/attention/scratch.h"
 #include "kernels/attention/block_attention_tile-inl.h"
+#include "kernels/attention/scratch.h"
 #include "kernels/vector/vector_sums-inl.h"
 #include "kernels/vector/vector_tail-inl.h"
 

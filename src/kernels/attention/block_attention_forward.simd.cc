@@ -8,8 +8,8 @@
 // apart further.
 #include "base/parallel.h"
 #include "kernels/attention/block_attention_levels.h"
-#include "kernels/attention/scratch.h"
 #include "kernels/attention/block_attention_tile-inl.h"
+#include "kernels/attention/scratch.h"
 
 namespace fovea::kernels {
 namespace {

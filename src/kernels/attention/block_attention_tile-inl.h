@@ -7,8 +7,8 @@
 // do.
 #pragma once
 
-#include "kernels/attention/dropout.h"
 #include "kernels/attention/block_attention_products-inl.h"
+#include "kernels/attention/dropout.h"
 
 namespace fovea::kernels {
 namespace {

@@ -5,9 +5,9 @@
 #include "kernels/conv/conv_dense.h"
 #include "kernels/conv/conv_depthwise.h"
 #include "kernels/conv/conv_planes.h"
-#include "kernels/vector/elementwise.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/level_table.h"
+#include "kernels/vector/elementwise.h"
 #include "kernels/vector/reduce.h"
 
 FOVEA_LEVEL_TABLES(ConvKernels, conv_table, conv_kernels)

@@ -7,8 +7,8 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/packed_gemm.h"
 #include "kernels/recurrent/recurrent_schedule.h"
-#include "kernels/vector/reduce.h"
 #include "kernels/scratch.h"
+#include "kernels/vector/reduce.h"
 
 namespace fovea::kernels {
 namespace {

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "kernels/vector/elementwise.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/packed_gemm.h"
 #include "kernels/recurrent/recurrent_schedule.h"
-#include "kernels/vector/reduce.h"
 #include "kernels/scratch.h"
+#include "kernels/vector/elementwise.h"
+#include "kernels/vector/reduce.h"
 
 namespace fovea::kernels {
 namespace {

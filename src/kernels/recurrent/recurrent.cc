@@ -5,11 +5,11 @@
 
 #include "base/parallel.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/level_table.h"
 #include "kernels/gemm/packed_gemm.h"
+#include "kernels/level_table.h"
 #include "kernels/recurrent/recurrent_schedule.h"
-#include "kernels/vector/reduce.h"
 #include "kernels/scratch.h"
+#include "kernels/vector/reduce.h"
 
 FOVEA_LEVEL_TABLES(RecurrentKernels, recurrent_table, recurrent_kernels)
 
