@@ -259,7 +259,7 @@ class ClassifierTest(BrowserTest):
         (cls.path / "train.tsv").write_text("good\tone two three\nbad\t我喜欢 食物 four\n" * 20)
         for model in ("lstm", "han", "transformer"):
             subprocess.run([PROGRAM, "train", "classify", "--preset", "tiny", "--model", model, "--steps", "2",
-                            "--vocabulary", "300", "--threads", "1", "--train", cls.path / "train.tsv", "--out",
+                            "--tokenizer", "bpe", "--vocabulary", "300", "--threads", "1", "--train", cls.path / "train.tsv", "--out",
                             cls.path / model], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             subprocess.run([PROGRAM, "explain", cls.path / model, cls.TEXT, "--out", cls.path / f"{model}.html"],
                            check=True, stdout=subprocess.DEVNULL)
