@@ -15,7 +15,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Ctrl-C and SIGTERM save and stop, with exit status 130 and 143; the same command resumes.";
+    "Ctrl-C, SIGTERM and SIGHUP save and stop, with exit status 130, 143 and 129; the same command resumes.";
 
 class DemoProgress : public TrainProgress<tasks::DemoObserver> {
  public:

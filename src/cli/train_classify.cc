@@ -14,8 +14,8 @@ gzip. Columns are chosen by their names in a header row (label, class, sentiment
 else by what they hold: labels have few different values, texts are long. The choice is printed; --label-column and
 --text-column overrule it.
 
-Run again with the same --out, training continues from the last checkpoint. Ctrl-C and SIGTERM save and stop, with
-exit status 130 and 143. Options can also stand in the JSON file of --config, with underscores for dashes; flags
+Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
+exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
 take precedence.
 
   fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10

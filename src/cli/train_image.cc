@@ -15,8 +15,8 @@ IDX file of pictures and one of their labels (MNIST's format, plain or gzip).
 --gate se weighs channels (Hu et al. 2018), cbam weighs channels and then positions (Woo et al. 2018), sk chooses
 between branches of different kernel size (Li et al. 2019). `fovea explain` shows the weights.
 
-Run again with the same --out, training continues from the last checkpoint. Ctrl-C and SIGTERM save and stop, with
-exit status 130 and 143. Options can also stand in the JSON file of --config, with underscores for dashes; flags
+Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
+exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
 take precedence.
 
   fovea train image --train cats-and-dogs --valid held-out --gate cbam --flip --out model --minutes 20

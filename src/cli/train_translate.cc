@@ -10,8 +10,8 @@ namespace {
 
 constexpr const char* kFooter = R"help(Text: two parallel files, or one tab-separated file, plain or gzip.
 
-Run again with the same --out, training continues from the last checkpoint. Ctrl-C and SIGTERM save and stop, with
-exit status 130 and 143. Options can also stand in the JSON file of --config, with underscores for dashes; flags
+Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
+exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
 take precedence.
 
   fovea train translate --train train.en train.de --valid valid.en valid.de --out model --minutes 30)help";

@@ -33,11 +33,12 @@ struct RnnConfig {
         Sized{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
         Sized{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
-        Sized{"width", &T::width, "of the decoder's state and of each direction of the encoder", kWidths},
+        Sized{"width", &T::width, "features of the decoder state, and of each direction of the encoder",
+              kWidths},
         Field{"output", &T::output, "what the output layer reads: maxout or linear"},
-        Sized{"dropout", &T::dropout, "of embeddings, of the encoder's states and before the output layer",
-              probability()},
-        Field{"tie", &T::tie, "which embeddings are one: all, output or none"}};
+        Sized{"dropout", &T::dropout,
+              "dropout rate on embeddings, on the encoder states and before the output layer", probability()},
+        Field{"tie", &T::tie, "which embedding tables are shared: all, output or none"}};
   }
 };
 
@@ -54,7 +55,8 @@ struct BahdanauConfig : RnnConfig {
             Field{"score", &T::score, "additive, dot, scaled_dot, cosine(0.1), bilinear, concat or location"},
             Field{"selection", &T::selection,
                   "how scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
-            Sized{"attention_width", &T::attention_width, "inside an additive or concat score; 0: the width",
+            Sized{"attention_width", &T::attention_width,
+                  "features inside an additive or concat score; 0: as many as the width",
                   between(0, 1 << 16)}});
   }
 };

@@ -27,13 +27,14 @@ struct HanConfig {
         Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
         Sized{"classes", &T::classes, "labels", between(0, 1e6)},
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
-        Sized{"width", &T::width, "of the states of each direction, of words and of sentences", kWidths},
-        Sized{"attention_width", &T::attention_width, "inside the additive score; 0: as the states",
-              between(0, 1 << 16)},
+        Sized{"width", &T::width, "features of the states of each direction, for words and for sentences",
+              kWidths},
+        Sized{"attention_width", &T::attention_width,
+              "features inside the additive score; 0: as many as the states", between(0, 1 << 16)},
         Field{
             "selection", &T::selection,
             "how a query chooses among words, and among sentences: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
-        Sized{"dropout", &T::dropout, "of embeddings, of sentences and before the output layer",
+        Sized{"dropout", &T::dropout, "dropout rate on embeddings, on sentences and before the output layer",
               probability()}};
   }
 };

@@ -25,7 +25,7 @@ struct ImageClassifierConfig {
     using T = ImageClassifierConfig;
     return std::tuple{
         Sized{"classes", &T::classes, "kinds of pictures", between(0, 1e6)},
-        Sized{"channels", &T::channels, "of a picture: 1 for grey, 3 for colours", between(1, 1024)},
+        Sized{"channels", &T::channels, "channels of a picture: 1 for grey, 3 for colours", between(1, 1024)},
         Sized{"depth", &T::depth, "layers: 8, 14, 20, ... (6 n + 2)", between(8, 1202)},
         Sized{"width", &T::width, "features of the first stage", kWidths},
         Field{"gate", &T::gate,

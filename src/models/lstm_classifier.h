@@ -31,18 +31,18 @@ struct LstmClassifierConfig {
         Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
         Sized{"classes", &T::classes, "labels", between(0, 1e6)},
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
-        Sized{"width", &T::width, "of the states of each direction", kWidths},
+        Sized{"width", &T::width, "features of the states of each direction", kWidths},
         Sized{"layers", &T::layers, "stacked recurrent layers", kLayers},
         Field{"bidirectional", &T::bidirectional, "the text is read both ways"},
-        Field{"pooling", &T::pooling, "how states become one: attention, mean or last"},
+        Field{"pooling", &T::pooling, "how the states are summed up: attention, mean or last"},
         Field{"score", &T::score,
               "how the learned query meets a state: additive, dot, scaled_dot, cosine(0.1)"},
         Field{"selection", &T::selection,
               "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
-        Sized{"attention_width", &T::attention_width, "inside an additive score; 0: as the states",
-              between(0, 1 << 16)},
-        Sized{"dropout", &T::dropout, "of embeddings, between layers and before the output layer",
-              probability()}};
+        Sized{"attention_width", &T::attention_width,
+              "features inside an additive score; 0: as many as the states", between(0, 1 << 16)},
+        Sized{"dropout", &T::dropout,
+              "dropout rate on embeddings, between layers and before the output layer", probability()}};
   }
 };
 

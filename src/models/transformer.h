@@ -32,14 +32,14 @@ struct TransformerConfig {
         Sized{"hidden", &T::hidden, "features inside the feed-forward net", kWidths},
         Sized{"encoder_layers", &T::encoder_layers, "layers that read the source", between(0, 1024)},
         Sized{"decoder_layers", &T::decoder_layers, "layers that write the target", kLayers},
-        Sized{"dropout", &T::dropout, "of sub-layers and embeddings", probability()},
-        Sized{"attention_dropout", &T::attention_dropout, "of attention weights", probability()},
+        Sized{"dropout", &T::dropout, "dropout rate on sub-layers and embeddings", probability()},
+        Sized{"attention_dropout", &T::attention_dropout, "dropout rate on attention weights", probability()},
         Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
-        Field{"tie", &T::tie, "which embeddings are one: all, output or none"},
-        Field{"positions", &T::positions, "sinusoid or learned"},
+        Field{"tie", &T::tie, "which embedding tables are shared: all, output or none"},
+        Field{"positions", &T::positions, "position encoding: sinusoid or learned"},
         Sized{"max_positions", &T::max_positions, "longest sentence of learned positions",
               between(1, 1 << 24)},
-        Field{"activation", &T::activation, "relu or gelu"},
+        Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
         Field{"self_attention", &T::self_attention, "attention spec of the encoder"}};
   }
 };

@@ -36,19 +36,21 @@ struct TransformerClassifierConfig {
         Sized{"heads", &T::heads, "attention heads of a layer", between(1, 1024)},
         Sized{"hidden", &T::hidden, "features inside the feed-forward net", kWidths},
         Sized{"layers", &T::layers, "encoder layers", kLayers},
-        Sized{"dropout", &T::dropout, "of sub-layers, embeddings and before the output layer", probability()},
-        Sized{"attention_dropout", &T::attention_dropout, "of attention weights", probability()},
+        Sized{"dropout", &T::dropout, "dropout rate on sub-layers, on embeddings and before the output layer",
+              probability()},
+        Sized{"attention_dropout", &T::attention_dropout, "dropout rate on attention weights", probability()},
         Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
         Field{"positions", &T::positions,
               "sinusoid, learned or none (for scores with positions of their own)"},
         Sized{"max_positions", &T::max_positions, "longest text of learned positions", between(1, 1 << 24)},
-        Field{"activation", &T::activation, "relu or gelu"},
+        Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
         Field{"self_attention", &T::self_attention,
               "attention spec; positions count from a text's first token, which is <s>"},
-        Field{"pooling", &T::pooling, "how states become one: attention, mean or first (the state of <s>)"},
-        Field{"score", &T::score, "of pooling by attention: additive, dot, scaled_dot, cosine(0.1)"},
+        Field{"pooling", &T::pooling,
+              "how the states are summed up: attention, mean or first (the state of <s>)"},
+        Field{"score", &T::score, "score of attention pooling: additive, dot, scaled_dot, cosine(0.1)"},
         Field{"selection", &T::selection,
-              "of pooling by attention: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"}};
+              "selection of attention pooling: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"}};
   }
 };
 
