@@ -76,7 +76,7 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"embed @pictures", "embed needs a folder of the BERT family"},
       {"fill @translator 'one [MASK]'", "fill needs a folder of the BERT family"},
       {"fill @headless 'one [MASK]'", "without a head for masked tokens"},
-      {"explain @encoder one", "explain needs a translator or a classifier"},
+      {"explain @encoder one", "explain needs a model of a task"},
       {"explain @rnn one", "without attention"},
       {"explain @last one", "without attention"},
       {"explain @plain @a.png", "without attention"},
