@@ -123,7 +123,7 @@ TEST(Metrics, ExplainWhatIsWrong) {
   EXPECT_EQ(complaint([&] { bleu({}, Sets{{}}); }), "no sentences to score");
   EXPECT_EQ(complaint([&] { bleu(two, Sets{}); }), "no references to score against");
   EXPECT_EQ(complaint([&] { bleu(two, Sets{two}, {.tokenize = "14", .lowercase = false}); }),
-            "no BLEU tokenizer '14', wanted 13a, zh, char or none");
+            "no BLEU tokenizer '14', wanted 13a, zh, char, caption or none");
 }
 
 TEST(Bleu, ByLengthScoresEachLengthAlone) {
