@@ -1,12 +1,7 @@
 """Attention on ordinary machines.
 
 fovea.attention         any attention for NumPy and DLPack arrays
-fovea.torch             the same for PyTorch, with gradients; flex_attention, MultiheadAttention and more
-fovea.transformers      attn_implementation="fovea" for Hugging Face models
-fovea.open and tasks    model folders of Fovea: translate, classify, embed, explain
-fovea.train             training of such folders
-
-docs/python.md explains each.
+fovea.torch             the same for PyTorch, with gradients
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ from ._core import __version__, num_threads, set_num_threads
 from .arrays import AttentionOutput, Mask, attention
 
 if TYPE_CHECKING:
-    from . import torch, train, transformers
+    from . import torch
 
 __all__ = [
     "AttentionOutput",
@@ -28,7 +23,7 @@ __all__ = [
     "set_num_threads",
 ]
 
-_SUBMODULES = ("torch", "transformers")
+_SUBMODULES = ("torch",)
 
 
 def __getattr__(name: str):
