@@ -82,7 +82,7 @@ class MultiheadAttention(nn.MultiheadAttention):
             k, v = (F.pad(x, (0, 0, 0, 1)) for x in (k, v))
         added = k.shape[1] - key.shape[1]
         if mask is not None and added:
-            mask = F.pad(mask, (0, added))
+            mask = F.pad(mask, (0, added), value=1 if mask.dtype is torch.bool else 0)  # every query attends to these
         heads = lambda x: x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
         found = attention(
             heads(q), heads(k), heads(v), self.spec, mask=mask, dropout_p=self.dropout if self.training else 0.0,
