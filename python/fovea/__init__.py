@@ -1,7 +1,8 @@
 """Attention on ordinary machines.
 
 fovea.attention         any attention for NumPy and DLPack arrays
-fovea.torch             the same for PyTorch, with gradients
+fovea.torch             the same for PyTorch, with gradients; flex_attention, MultiheadAttention and more
+fovea.transformers      attn_implementation="fovea" for Hugging Face models
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ._core import __version__, num_threads, set_num_threads
 from .arrays import AttentionOutput, Mask, attention
 
 if TYPE_CHECKING:
-    from . import torch
+    from . import torch, transformers
 
 __all__ = [
     "AttentionOutput",
@@ -23,7 +24,7 @@ __all__ = [
     "set_num_threads",
 ]
 
-_SUBMODULES = ("torch",)
+_SUBMODULES = ("torch", "transformers")
 
 
 def __getattr__(name: str):
