@@ -89,7 +89,7 @@ class MaskTable {
     const std::lock_guard lock(mutex_);
     const auto found = masks_.find(number);
     std::shared_ptr<SharedMask> mask = found == masks_.end() ? nullptr : found->second.lock();
-    require(mask != nullptr, "attention: mask ", number, " does not exist (any more) in this process");
+    require(mask != nullptr, "attention: mask ", number, " is not held in this process (any more)");
     return mask;
   }
 

@@ -263,7 +263,7 @@ BAD = {
     "lengths": (lambda q: fovea.torch.attention(q, q, q, lengths=[99, 1]), "no more than there are"),
     "dropout": (lambda q: fovea.torch.attention(q, q, q, dropout_p=1.5), "dropout"),
     "number of a mask": (lambda q: _forward_op(q, q, q, *[None] * 9, None, "dot", None, None, None, 10**9, 0.0, False, False),
-                         "does not exist"),
+                         "is not held"),
 }
 
 
