@@ -13,6 +13,8 @@
 #include "models/image_classifier.h"
 #include "models/lstm_classifier.h"
 #include "models/luong.h"
+#include "models/series_lstm.h"
+#include "models/series_transformer.h"
 #include "models/transformer.h"
 #include "models/transformer_classifier.h"
 
@@ -61,6 +63,19 @@ struct ImageClassifiers {
   template <class Visit>
   static void for_each(Visit&& visit) {
     visit(ModelEntry<ImageClassifierConfig, ImageClassifier>{"resnet"});
+  }
+};
+
+struct SeriesModels {
+  using Base = SeriesModel;
+  static constexpr std::array kCounted = {"features", "known", "window", "targets", "outputs"};
+  static Json small_counts() {
+    return {{"features", 2}, {"known", 0}, {"window", 512}, {"targets", 2}, {"outputs", 2}};
+  }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<SeriesTransformerConfig, SeriesTransformer>{"transformer"});
+    visit(ModelEntry<SeriesLstmConfig, SeriesLstm>{"lstm"});
   }
 };
 
