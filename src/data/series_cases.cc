@@ -85,7 +85,8 @@ class CaseReader {
     if (line.empty() || line[0] == '#') return;
     const std::string place = message(name_, ", line ", number);
     if (data_) return take_case(line, place);
-    require(line[0] == '@', place, ": got ", in_quotes(line), ", wanted a header line that begins with @, or @data");
+    require(line[0] == '@', place, ": got ", in_quotes(line),
+            ", wanted a header line that begins with @, or @data");
     take_header(line.substr(1), place);
   }
 
@@ -114,10 +115,10 @@ class CaseReader {
       if (says_yes()) cases_.features = 1;
     } else if (tag == "dimension" || tag == "dimensions") {
       const auto count = words.empty() ? std::optional<float>() : number_of(words[0]);
-      require(count && *count >= 1 && *count <= static_cast<float>(kMostFeatures) &&
-                  *count == std::floor(*count),
-              place, ": got ", in_quotes(words.empty() ? "" : words[0]), ", wanted a number of features from 1 to ",
-              kMostFeatures);
+      require(
+          count && *count >= 1 && *count <= static_cast<float>(kMostFeatures) && *count == std::floor(*count),
+          place, ": got ", in_quotes(words.empty() ? "" : words[0]),
+          ", wanted a number of features from 1 to ", kMostFeatures);
       cases_.features = static_cast<int64_t>(*count);
     } else if (tag == "targetlabel") {
       if (says_yes()) cases_.target = CaseTarget::number;

@@ -26,7 +26,7 @@ struct SeriesCases {
   int64_t features = 0;
   CaseTarget target = CaseTarget::none;
   std::vector<std::string> classes = {};  // as the header lists them
-  std::vector<float> values;              // [steps of all cases, features]
+  std::vector<float> values = {};         // [steps of all cases, features]
   std::vector<int64_t> starts{0};         // case i is steps [starts[i], starts[i + 1])
   std::vector<int32_t> labels = {};       // of each case, a place in `classes`
   std::vector<float> numbers = {};        // of each case

@@ -40,6 +40,13 @@ std::vector<std::string> split_fields(std::string_view line, char separator) {
   return fields;
 }
 
+size_t column_place(const std::vector<std::string>& columns, const std::string& column,
+                    const std::string& name) {
+  const auto found = std::find(columns.begin(), columns.end(), column);
+  if (found != columns.end()) return static_cast<size_t>(found - columns.begin());
+  fail(name, ": no column ", in_quotes(column), name_hint(column, {columns.begin(), columns.end()}));
+}
+
 // Takes the lines of a file one after the other.
 class TableReader {
  public:
@@ -61,8 +68,8 @@ class TableReader {
       const std::string& field = fields[places_[i]];
       std::optional<float> value = number_of(field);
       if (!value && is_missing(field)) value = filled(i, place());
-      require(value.has_value(), place(), ", column ", in_quotes(table_.columns[i]), ": got ", in_quotes(field),
-              ", wanted a number");
+      require(value.has_value(), place(), ", column ", in_quotes(table_.columns[i]), ": got ",
+              in_quotes(field), ", wanted a number");
       last_[i] = *value;
       table_.values.push_back(*value);
     }
@@ -96,11 +103,7 @@ class TableReader {
             twice == sorted.end() ? "" : in_quotes(*twice));
   }
 
-  size_t place_of(const std::string& column) const {
-    const auto found = std::find(header_.begin(), header_.end(), column);
-    if (found != header_.end()) return static_cast<size_t>(found - header_.begin());
-    fail(name_, ": no column ", in_quotes(column), name_hint(column, {header_.begin(), header_.end()}));
-  }
+  size_t place_of(const std::string& column) const { return column_place(header_, column, name_); }
 
   // Which columns hold times and numbers, from the first row.
   void choose(const std::vector<std::string>& first) {
@@ -181,6 +184,17 @@ SeriesTable parse_series_table(std::string_view text, const std::string& name,
   TableReader table(name, options);
   for_each_line(text, [&](std::string_view line, int64_t number) { table.take(line, number); });
   return table.finish();
+}
+
+SeriesTable with_columns(const SeriesTable& table, const std::vector<std::string>& columns,
+                         const std::string& name) {
+  SeriesTable chosen{columns, {}, table.time_column, table.times};
+  std::vector<size_t> places;
+  for (const std::string& column : columns) places.push_back(column_place(table.columns, column, name));
+  const auto rows = static_cast<size_t>(table.rows());
+  for (size_t r = 0; r < rows; ++r)
+    for (const size_t place : places) chosen.values.push_back(table.values[r * table.columns.size() + place]);
+  return chosen;
 }
 
 std::vector<std::string> parse_names(std::string_view names, const std::string& where) {

@@ -16,9 +16,7 @@ struct SeriesTable {
   std::vector<float> values;         // [rows, columns]
   std::string time_column = {};      // its name; empty: the file has none
   std::vector<int64_t> times = {};   // [rows], as parse_time(); empty without a time column
-  int64_t rows() const {
-    return columns.empty() ? 0 : static_cast<int64_t>(values.size() / columns.size());
-  }
+  int64_t rows() const { return columns.empty() ? 0 : static_cast<int64_t>(values.size() / columns.size()); }
 };
 
 struct SeriesTableOptions {
@@ -37,6 +35,10 @@ SeriesTable read_series_table(const std::string& path, const SeriesTableOptions&
 // The same of a text; `name` stands for the file in messages.
 SeriesTable parse_series_table(std::string_view text, const std::string& name,
                                const SeriesTableOptions& options = {});
+
+// The same rows with these columns alone, in this order. Throws Error, beginning with `name`, when one is lacking.
+SeriesTable with_columns(const SeriesTable& table, const std::vector<std::string>& columns,
+                         const std::string& name);
 
 // Names separated by commas, without the spaces around them. Throws Error, beginning with `where`, on an empty
 // name and on one that stands twice.

@@ -82,10 +82,9 @@ struct Feature {
 constexpr std::array kFeatures = {
     Feature{"minute", [](const Moment& m) { return centred(m.second / 60 % 60, 59); }},
     Feature{"hour", [](const Moment& m) { return centred(m.second / 3600, 23); }},
-    Feature{"weekday",
-            [](const Moment& m) {
-              return centred(int64_t{std::chrono::weekday(m.day).iso_encoding()} - 1, 6);
-            }},
+    Feature{
+        "weekday",
+        [](const Moment& m) { return centred(int64_t{std::chrono::weekday(m.day).iso_encoding()} - 1, 6); }},
     Feature{"day", [](const Moment& m) { return centred(int64_t{unsigned{m.date.day()}} - 1, 30); }},
     Feature{"yearday",
             [](const Moment& m) {

@@ -58,11 +58,14 @@ SeriesForm::SeriesForm(const SeriesConfig& c)
                "instance"),
       features(c.features),
       known(c.known),
-      patch(c.patch > 0 ? c.patch : forecast && c.window >= 64 ? 16 : 1),
+      patch(c.patch > 0                  ? c.patch
+            : forecast && c.window >= 64 ? 16
+                                         : 1),
       stride(c.stride > 0 ? c.stride : std::max<int64_t>(1, patch / 2)) {
   require(features >= 1, "series: ", features, " features, wanted at least 1");
   require(c.outputs >= 1, "series: ", c.outputs, " outputs, wanted at least 1");
-  require(c.targets <= features, "series: ", c.targets, " columns to forecast, but only ", features, " in all");
+  require(c.targets <= features, "series: ", c.targets, " columns to forecast, but only ", features,
+          " in all");
   require(stride <= patch, "series: a stride of ", stride, " steps is more than the patch of ", patch,
           ": steps between tokens would be left out");
   require(!forecast || !independent || c.targets == features, "series: with independent channels, ",
@@ -91,7 +94,8 @@ SeriesTokens SeriesForm::cut(const SeriesBatch& batch) const {
           for (int64_t f = s; f < s + held; ++f) {
             const float value = batch.values.data()[row * features + f];
             const int64_t moment = i * features + f;
-            *out++ = instance ? (value - tokens.mean.data()[moment]) / tokens.deviation.data()[moment] : value;
+            *out++ =
+                instance ? (value - tokens.mean.data()[moment]) / tokens.deviation.data()[moment] : value;
           }
           for (int64_t k = 0; k < known; ++k) *out++ = batch.known.data()[row * known + k];
         }
@@ -102,7 +106,8 @@ SeriesTokens SeriesForm::cut(const SeriesBatch& batch) const {
 
 SeriesModel::SeriesModel(const SeriesConfig& config, const char* model, std::vector<std::string> poolings)
     : settings_((check_ranges(config, model), config)), form_(config) {
-  const bool flatten = form_.forecast && std::find(poolings.begin(), poolings.end(), "flatten") != poolings.end();
+  const bool flatten =
+      form_.forecast && std::find(poolings.begin(), poolings.end(), "flatten") != poolings.end();
   pooling_ = settled(config.pooling, "pooling", poolings, flatten ? "flatten" : "attention");
   require(pooling_ != "flatten" || config.window > 0,
           "series: pooling flatten needs series of equal length; use attention or mean");
@@ -151,6 +156,25 @@ Var SeriesModel::summed_up(const Var& states, std::span<const int64_t> lengths, 
   return gather(states, places);
 }
 
+Var SeriesModel::summary(const Var& x, std::span<const int64_t> lengths, nn::Context& context) const {
+  return summed_up(encode(x, lengths, context), lengths, context);
+}
+
+std::vector<float> SeriesModel::flattened_shares(const Tensor& summary, int64_t sequence) const {
+  const int64_t tokens = form_.tokens(settings_.window), all = summary.count(), width = all / tokens;
+  const Tensor& weight = output_->weight.value();
+  const int64_t begin = !form_.forecast && form_.independent ? sequence * all : 0;
+  std::vector<float> shares(static_cast<size_t>(tokens));
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t o = 0; o < weight.size(0); ++o) {
+      const float* row = weight.data() + o * weight.size(1) + begin + t * width;
+      float part = 0;
+      for (int64_t d = 0; d < width; ++d) part += row[d] * summary.data()[t * width + d];
+      shares[static_cast<size_t>(t)] += std::abs(part);
+    }
+  return shares;
+}
+
 Var SeriesModel::outputs(const SeriesTokens& tokens, const Var& x, nn::Context& context) const {
   context.rows_of_example.clear();
   const int64_t each = form_.independent ? form_.features : 1;
@@ -160,8 +184,7 @@ Var SeriesModel::outputs(const SeriesTokens& tokens, const Var& x, nn::Context& 
     for (int64_t s = 0; s < each; ++s) rows += tokens.lengths[static_cast<size_t>(i * each + s)];
     context.rows_of_example.push_back(rows);
   }
-  const Var states = encode(x, tokens.lengths, context);
-  Var whole = dropped(summed_up(states, tokens.lengths, context), settings_.dropout, context);
+  Var whole = dropped(summary(x, tokens.lengths, context), settings_.dropout, context);
   if (!form_.forecast && form_.independent) whole = reshape(whole, {series, -1});
   const Var out = (*output_)(whole);
   if (!form_.forecast) return out;

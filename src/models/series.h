@@ -48,8 +48,8 @@ struct SeriesConfig {
         Field{"channels", &T::channels,
               "mixed (a token holds all features), independent (each feature is a sequence of its own), or "
               "auto: independent for forecasts, mixed otherwise"},
-        Sized{"patch", &T::patch,
-              "steps in a token; 0: 16 for forecasts from 64 steps or more, otherwise 1", between(0, 1 << 16)},
+        Sized{"patch", &T::patch, "steps in a token; 0: 16 for forecasts from 64 steps or more, otherwise 1",
+              between(0, 1 << 16)},
         Sized{"stride", &T::stride, "steps from one token to the next; 0: half a patch", between(0, 1 << 16)},
         Field{"normalize", &T::normalize,
               "instance (shift and scale each series by its own mean and deviation), none, or auto: instance "
@@ -119,6 +119,11 @@ class SeriesModel : public nn::Module {
   Var outputs(const SeriesBatch& batch, nn::Context& context) const;
   // The same, from tokens: x is tokens.x, or a variable of this value that gets a gradient.
   Var outputs(const SeriesTokens& tokens, const Var& x, nn::Context& context) const;
+  // What the output layer reads of each sequence: its states, summed up. For those who look at a part of a batch.
+  Var summary(const Var& x, std::span<const int64_t> lengths, nn::Context& context) const;
+  // Pooling flatten: the sum over outputs of |what they take from each token's state|. summary: [1, ...] of the
+  // sequence of this number within its series.
+  std::vector<float> flattened_shares(const Tensor& summary, int64_t sequence) const;
   // What training minimises: the mean cross entropy of labels, or the mean squared error of numbers. What hard
   // attention drew on the way is rewarded by the loss of its series (nn/choices.h).
   Var loss(const SeriesBatch& batch, const SeriesTargets& targets, float smoothing,

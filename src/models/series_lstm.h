@@ -13,6 +13,9 @@ struct SeriesLstmConfig : SeriesConfig {
   int64_t layers = 1;
   bool bidirectional = true;
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return pooling == "attention" || pooling == "auto"; }
+
   static constexpr auto fields() {
     using T = SeriesLstmConfig;
     return std::tuple_cat(

@@ -19,25 +19,27 @@ struct SeriesTransformerConfig : SeriesConfig {
   std::string activation = "gelu";
   std::string self_attention = "scaled_dot / full / soft";
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return true; }
+
   static constexpr auto fields() {
     using T = SeriesTransformerConfig;
     return std::tuple_cat(
         SeriesConfig::fields(),
-        std::tuple{
-            Sized{"width", &T::width, "features of a token between layers", kWidths},
-            Sized{"heads", &T::heads, "attention heads of a layer", between(1, 1024)},
-            Sized{"hidden", &T::hidden, "features inside the feed-forward net", kWidths},
-            Sized{"layers", &T::layers, "encoder layers", kLayers},
-            Sized{"attention_dropout", &T::attention_dropout, "dropout rate on attention weights",
-                  probability()},
-            Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
-            Field{"positions", &T::positions,
-                  "sinusoid, learned or none (for scores with positions of their own)"},
-            Sized{"max_positions", &T::max_positions, "most tokens of a series with learned positions",
-                  between(1, 1 << 24)},
-            Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
-            Field{"self_attention", &T::self_attention,
-                  "attention spec; positions count tokens from the first one of a series"}});
+        std::tuple{Sized{"width", &T::width, "features of a token between layers", kWidths},
+                   Sized{"heads", &T::heads, "attention heads of a layer", between(1, 1024)},
+                   Sized{"hidden", &T::hidden, "features inside the feed-forward net", kWidths},
+                   Sized{"layers", &T::layers, "encoder layers", kLayers},
+                   Sized{"attention_dropout", &T::attention_dropout, "dropout rate on attention weights",
+                         probability()},
+                   Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
+                   Field{"positions", &T::positions,
+                         "sinusoid, learned or none (for scores with positions of their own)"},
+                   Sized{"max_positions", &T::max_positions, "most tokens of a series with learned positions",
+                         between(1, 1 << 24)},
+                   Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
+                   Field{"self_attention", &T::self_attention,
+                         "attention spec; positions count tokens from the first one of a series"}});
   }
 };
 

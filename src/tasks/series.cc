@@ -30,9 +30,9 @@ SeriesGoal goal_named(const std::string& name, const std::string& where) {
 
 void check_parts(const SeriesParts& p, const models::SeriesConfig& c, const std::string& where) {
   const auto columns = static_cast<int64_t>(p.columns.size());
-  require(columns == c.features && p.mean.size() == p.columns.size() &&
-              p.deviation.size() == p.columns.size(),
-          where, ": columns, mean and deviation must have ", c.features, " entries, as many as features");
+  require(
+      columns == c.features && p.mean.size() == p.columns.size() && p.deviation.size() == p.columns.size(),
+      where, ": columns, mean and deviation must have ", c.features, " entries, as many as features");
   require(std::all_of(p.deviation.begin(), p.deviation.end(), [](float d) { return d > 0; }) &&
               p.target_deviation > 0,
           where, ": deviations must be above 0");
@@ -118,23 +118,22 @@ SeriesParts load_series(const std::filesystem::path& folder, const std::string& 
 void save_series_config(const std::filesystem::path& folder, const SeriesParts& parts) {
   std::string features;
   for (const std::string& name : parts.time_features) features += (features.empty() ? "" : ",") + name;
-  save_json(folder / "config.json",
-            Json{{"task", "series"},
-                 {"model", parts.model},
-                 {"settings", parts.config},
-                 {"goal", name_of(parts.goal)},
-                 {"columns", parts.columns},
-                 {"mean", value_to_json(parts.mean)},
-                 {"deviation", value_to_json(parts.deviation)},
-                 {"missing", parts.missing == data::Missing::last ? "last" : "stop"},
-                 {"targets", parts.targets},
-                 {"steps_in", parts.steps_in},
-                 {"horizon", parts.horizon},
-                 {"time_column", parts.time_column},
-                 {"time_features", features},
-                 {"labels", parts.labels},
-                 {"target_mean", value_to_json(parts.target_mean)},
-                 {"target_deviation", value_to_json(parts.target_deviation)}});
+  save_json(folder / "config.json", Json{{"task", "series"},
+                                         {"model", parts.model},
+                                         {"settings", parts.config},
+                                         {"goal", name_of(parts.goal)},
+                                         {"columns", parts.columns},
+                                         {"mean", value_to_json(parts.mean)},
+                                         {"deviation", value_to_json(parts.deviation)},
+                                         {"missing", parts.missing == data::Missing::last ? "last" : "stop"},
+                                         {"targets", parts.targets},
+                                         {"steps_in", parts.steps_in},
+                                         {"horizon", parts.horizon},
+                                         {"time_column", parts.time_column},
+                                         {"time_features", features},
+                                         {"labels", parts.labels},
+                                         {"target_mean", value_to_json(parts.target_mean)},
+                                         {"target_deviation", value_to_json(parts.target_deviation)}});
 }
 
 void save_series(const std::filesystem::path& folder, const SeriesParts& parts) {
@@ -218,8 +217,7 @@ std::vector<float> forecast(const SeriesParts& parts, const SeriesRows& rows) {
   const nn::Prepared prepared(*parts.network);
   nn::Context context;
   const int64_t first[] = {rows.count() - parts.steps_in};
-  const Tensor found =
-      parts.network->outputs(windows_at(parts, rows, first), context).value().contiguous();
+  const Tensor found = parts.network->outputs(windows_at(parts, rows, first), context).value().contiguous();
   std::vector<float> steps;
   for (int64_t h = 0; h < parts.horizon; ++h)
     for (int64_t t = 0; t < parts.targets; ++t) {
@@ -250,6 +248,14 @@ Tensor answer_cases(const SeriesParts& parts, const data::SeriesCases& cases) {
   return all;
 }
 
+std::vector<Prediction> predictions_of(const Tensor& scores) {
+  std::vector<Prediction> predictions;
+  const int64_t classes = scores.size(1);
+  for (int64_t i = 0; i < scores.size(0); ++i)
+    predictions.push_back(prediction_of({scores.data() + i * classes, static_cast<size_t>(classes)}));
+  return predictions;
+}
+
 ForecastScores score_forecasts(const SeriesParts& parts, const SeriesRows& rows, int64_t begin, int64_t end,
                                int64_t every, const std::string& where) {
   std::vector<int64_t> first;
@@ -264,8 +270,7 @@ ForecastScores score_forecasts(const SeriesParts& parts, const SeriesRows& rows,
   const int64_t width = rows.values.size(1);
   in_batches(scores.windows, parts.steps_in, [&](int64_t from, int64_t count) {
     const auto some = std::span(first).subspan(static_cast<size_t>(from), static_cast<size_t>(count));
-    const Tensor found =
-        parts.network->outputs(windows_at(parts, rows, some), context).value().contiguous();
+    const Tensor found = parts.network->outputs(windows_at(parts, rows, some), context).value().contiguous();
     const Tensor wanted = steps_after(parts, rows, some);
     for (int64_t i = 0; i < found.count(); ++i) {
       const int64_t window = i / (parts.targets * parts.horizon), target = i / parts.horizon % parts.targets;
@@ -295,6 +300,14 @@ Json to_json(const ForecastScores& s) {
           {"mae", s.mae},
           {"naive_mse", s.naive_mse},
           {"naive_mae", s.naive_mae}};
+}
+
+std::vector<int64_t> times_after(const data::SeriesTable& table, int64_t steps) {
+  std::vector<int64_t> times;
+  if (table.times.size() < 2) return times;
+  const int64_t step = table.times.back() - table.times[table.times.size() - 2];
+  for (int64_t i = 1; i <= steps; ++i) times.push_back(table.times.back() + i * step);
+  return times;
 }
 
 NumberScores score_numbers(const SeriesParts& parts, const Tensor& found, std::span<const float> wanted) {
@@ -367,8 +380,7 @@ std::string table_test(const SeriesParts& parts, const std::string& file, const 
     begin = cut.test > 0 ? cut.train + cut.valid : cut.train;
     end = cut.train + cut.valid + cut.test;
   }
-  const ForecastScores scores =
-      score_forecasts(parts, rows_of(parts, table, file), begin, end, 1, file);
+  const ForecastScores scores = score_forecasts(parts, rows_of(parts, table, file), begin, end, 1, file);
   return (json ? to_json(scores).dump() : to_text(scores)) + "\n";
 }
 
@@ -379,10 +391,6 @@ std::string case_test(const SeriesParts& parts, const std::string& file, bool js
   const Tensor found = answer_cases(parts, cases);
   if (parts.goal == SeriesGoal::classify) {
     require(cases.target == data::CaseTarget::classes, file, ": no class labels (@classLabel true)");
-    std::vector<Prediction> predictions;
-    const auto outputs = static_cast<size_t>(found.size(1));
-    for (int64_t i = 0; i < cases.size(); ++i)
-      predictions.push_back(prediction_of({found.data() + i * found.size(1), outputs}));
     std::vector<int32_t> targets;
     for (const int32_t label : cases.labels) {
       const std::string& name = cases.classes[static_cast<size_t>(label)];
@@ -391,7 +399,7 @@ std::string case_test(const SeriesParts& parts, const std::string& file, bool js
               " does not occur in the data that the model was trained on");
       targets.push_back(static_cast<int32_t>(place - parts.labels.begin()));
     }
-    const Evaluation evaluation = evaluate(predictions, targets, parts.labels, "cases");
+    const Evaluation evaluation = evaluate(predictions_of(found), targets, parts.labels, "cases");
     return json ? to_json(evaluation).dump() + "\n" : to_text(evaluation);
   }
   require(cases.target == data::CaseTarget::number, file, ": no numbers to compare with (@targetLabel true)");

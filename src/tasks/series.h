@@ -75,6 +75,9 @@ std::vector<float> forecast(const SeriesParts& parts, const SeriesRows& rows);
 // For each case the scores of all classes, or the number, in its own units: [cases, outputs].
 Tensor answer_cases(const SeriesParts& parts, const data::SeriesCases& cases);
 
+// From the scores of all classes, [cases, classes].
+std::vector<Prediction> predictions_of(const Tensor& scores);
+
 // Errors of forecasts of standardised values, and of the forecast that the last value stays.
 struct ForecastScores {
   int64_t windows = 0;
@@ -93,6 +96,9 @@ struct NumberScores {
   double rmse = 0, mae = 0, naive_rmse = 0;  // naive: the mean of the training cases
 };
 NumberScores score_numbers(const SeriesParts& parts, const Tensor& found, std::span<const float> wanted);
+
+// The times of the next `steps` rows, as far apart as the last two; empty where the table has no times.
+std::vector<int64_t> times_after(const data::SeriesTable& table, int64_t steps);
 
 // The consecutive parts of a table: "8640/2880/2880" (rows), "0.7/0.1/0.2" (shares), two or three of them. The
 // last may be left out.

@@ -93,8 +93,9 @@ struct TrainingPlan {
   std::function<train::BatchLoss(std::span<const int64_t> examples, nn::Context& context)> loss = {};
   // Its value: the higher the better. Empty: no validation.
   std::function<train::Validation()> validate = {};
-  std::string score_name = {};  // of that value: "BLEU"
-  std::string score_unit = {};  // "%"
+  bool lower_is_better = false;  // of an error: the lower the better instead
+  std::string score_name = {};   // of that value: "BLEU"
+  std::string score_unit = {};   // "%"
   std::function<bool()> should_stop = {};
 
   // Writes all of a model folder but the weights, and all of it.
