@@ -24,6 +24,7 @@ void add_verbs(CLI::App& app) {
   add_pattern(app);
   add_bench(app);
   add_train(app);
+  add_pretrain(app);
   add_translate(app);
   add_classify(app);
   add_explain(app);

@@ -18,6 +18,7 @@ void add_info(CLI::App& app);
 void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_predict(CLI::App& app);
+void add_pretrain(CLI::App& app);
 void add_score(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);

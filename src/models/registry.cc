@@ -103,6 +103,7 @@ FOVEA_FAMILY(Translators);
 FOVEA_FAMILY(Classifiers);
 FOVEA_FAMILY(ImageClassifiers);
 FOVEA_FAMILY(SeriesModels);
+FOVEA_FAMILY(Encoders);
 #undef FOVEA_FAMILY
 
 }  // namespace fovea::models

@@ -9,6 +9,7 @@
 
 #include "io/json.h"
 #include "models/bahdanau.h"
+#include "models/bert_pretraining.h"
 #include "models/han.h"
 #include "models/image_classifier.h"
 #include "models/lstm_classifier.h"
@@ -76,6 +77,16 @@ struct SeriesModels {
   static void for_each(Visit&& visit) {
     visit(ModelEntry<SeriesTransformerConfig, SeriesTransformer>{"transformer"});
     visit(ModelEntry<SeriesLstmConfig, SeriesLstm>{"lstm"});
+  }
+};
+
+struct Encoders {
+  using Base = BertPretraining;
+  static constexpr std::array kCounted = {"vocabulary"};
+  static Json small_counts() { return {{"vocabulary", 8}}; }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<BertPretrainingConfig, BertPretraining>{"bert"});
   }
 };
 

@@ -214,7 +214,9 @@ TrainingOutcome run_training(const RunFolder& folder, const TrainingPlan& plan, 
   job.should_stop = plan.should_stop;
   job.identity = Json{{"task", folder.identity().task}, {"data", folder.identity().data}};
 
-  train::Trainer trainer(*plan.network, plan.rule, plan.schedule, options, job);
+  const std::vector<train::ParameterGroup> all = {{plan.network->parameters()}};
+  train::Trainer trainer(*plan.network, plan.groups.empty() ? all : plan.groups, plan.rule, plan.schedule,
+                         options, job);
   TrainingOutcome outcome;
   outcome.parameters = plan.network->parameter_count();
   outcome.outcome = trainer.run_locked(folder.path(), observer);

@@ -81,6 +81,7 @@ struct CardText {
 struct TrainingPlan {
   const nn::Module* network = nullptr;
   train::Rule rule = {};
+  std::vector<train::ParameterGroup> groups = {};  // empty: one, of all parameters
   train::ScheduleOptions schedule = {};
   train::TrainOptions options = {};  // steps and minutes both absent: `passes` over the data
   double passes = 10;
