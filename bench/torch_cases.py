@@ -141,6 +141,12 @@ def ram_training():
     return torch_ram.training()
 
 
+def bert_pretraining():
+    import torch_bert
+
+    return torch_bert.pretraining()
+
+
 OPS = {
     "linear": linear,
     "layer_norm": layer_norm,
@@ -158,6 +164,7 @@ OPS = {
     "embedding": embedding,
     "adam_step": adam_step,
     "ram_training": ram_training,
+    "bert_pretraining": bert_pretraining,
 }
 
 

@@ -5,6 +5,7 @@
 
 #include "autograd/ops.h"
 #include "base/error.h"
+#include "models/bert_pretraining.h"
 #include "models/glimpse.h"
 #include "nn/layers.h"
 #include "nn/recurrent.h"
@@ -199,6 +200,54 @@ OpCase adam_case() {
           }};
 }
 
+// Pairs of exactly kLength tokens, of which the first kMasked after [CLS] are to be told.
+models::PretrainingBatch pretraining_batch(int64_t pairs, int64_t length, int64_t masked,
+                                           int64_t vocabulary) {
+  Rng rng(5);
+  models::PretrainingBatch batch;
+  for (int64_t i = 0; i < pairs; ++i) {
+    for (int64_t t = 0; t < length; ++t) {
+      batch.tokens.push_back(static_cast<int32_t>(rng.below(vocabulary)));
+      batch.types.push_back(t >= length / 2);
+    }
+    for (int64_t m = 1; m <= masked; ++m) {
+      batch.places.push_back(static_cast<int32_t>(i * length + m));
+      batch.targets.push_back(static_cast<int32_t>(rng.below(vocabulary)));
+    }
+    batch.lengths.push_back(static_cast<int32_t>(length));
+    batch.next.push_back(static_cast<int32_t>(i % 2));
+  }
+  return batch;
+}
+
+// BERT-mini: a whole step of pre-training, optimiser included.
+OpCase pretraining_case() {
+  constexpr int64_t kPairs = 64, kLength = 128, kMasked = 20, kVocabulary = 30522;
+  models::BertPretrainingConfig config;
+  config.vocabulary = kVocabulary;
+  const auto width = static_cast<double>(config.width), hidden = static_cast<double>(config.hidden);
+  const double each_token = static_cast<double>(config.layers) * (4 * width * width + 2 * width * hidden +
+                                                                  2 * static_cast<double>(kLength) * width),
+               each_masked = width * (width + static_cast<double>(kVocabulary));
+  return {.name = "bert_pretraining",
+          .shape = "BERT-mini, 64 pairs of 128 tokens, 20 masked",
+          .flops = 3 * 2. * kPairs * (kLength * each_token + kMasked * each_masked),
+          .make = [=]() -> std::function<void()> {
+            Rng rng(6);
+            const auto network = std::make_shared<models::BertPretraining>(config, rng);
+            const auto optimizer = std::make_shared<train::Optimizer>(
+                train::without_decay_on_vectors(network->parameters()),
+                train::AdamW{.learning_rate = 1e-4, .epsilon = 1e-6, .bias_correction = false});
+            const auto context = std::make_shared<nn::Context>(nn::Context{.training = true, .rng = Rng(7)});
+            return [=, batch = pretraining_batch(kPairs, kLength, kMasked, kVocabulary)] {
+              optimizer->clear_grad();
+              network->loss(batch, *context).backward();
+              const double norm = train::gradient_norm(optimizer->parameters()).norm;
+              optimizer->step(1e-4, static_cast<float>(train::clip_factor(norm, 1)));
+            };
+          }};
+}
+
 // A step of training the recurrent attention model: forward, backward and Adam.
 OpCase ram_case() {
   constexpr int64_t kPictures = 64, kSide = 60;
@@ -237,6 +286,7 @@ const std::vector<OpCase>& op_cases() {
     all.push_back(embedding_case());
     all.push_back(adam_case());
     all.push_back(ram_case());
+    all.push_back(pretraining_case());
     return all;
   }();
   return cases;

@@ -24,11 +24,13 @@ void add_verbs(CLI::App& app) {
   add_pattern(app);
   add_bench(app);
   add_train(app);
+  add_pretrain(app);
   add_translate(app);
   add_classify(app);
   add_explain(app);
   add_embed(app);
   add_fill(app);
+  add_predict(app);
   add_convert(app);
   add_score(app);
 }

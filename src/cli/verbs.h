@@ -17,6 +17,8 @@ void add_fill(CLI::App& app);
 void add_info(CLI::App& app);
 void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_predict(CLI::App& app);
+void add_pretrain(CLI::App& app);
 void add_score(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
@@ -24,6 +26,7 @@ void add_translate(CLI::App& app);
 // The verbs under `fovea train`.
 void add_train_classify(CLI::App& train);
 void add_train_image(CLI::App& train);
+void add_train_series(CLI::App& train);
 void add_train_translate(CLI::App& train);
 
 }  // namespace fovea::cli

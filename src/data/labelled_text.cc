@@ -10,6 +10,7 @@
 #include "base/fields.h"
 #include "base/parallel.h"
 #include "data/marked_tokenizer.h"
+#include "data/pack_texts.h"
 #include "data/rows.h"
 #include "data/text.h"
 
@@ -240,19 +241,9 @@ std::vector<int32_t> encode_text(std::string_view text, const Tokenizer& tokeniz
 
 PackedSentences encode_texts(std::span<const std::string> texts, const Tokenizer& tokenizer,
                              const TextEncoding& encoding) {
-  PackedSentences packed;
-  constexpr int64_t kBlock = 4096;  // texts held as separate vectors at one time
-  std::vector<std::vector<int32_t>> ids(kBlock);
-  const auto all = static_cast<int64_t>(texts.size());
-  for (int64_t first = 0; first < all; first += kBlock) {
-    const int64_t count = std::min(kBlock, all - first);
-    parallel_for(count, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        ids[static_cast<size_t>(i)] = encode_text(texts[static_cast<size_t>(first + i)], tokenizer, encoding);
-    });
-    for (int64_t i = 0; i < count; ++i) packed.append(ids[static_cast<size_t>(i)]);
-  }
-  return packed;
+  return pack_texts(static_cast<int64_t>(texts.size()), [&](int64_t i) {
+    return encode_text(texts[static_cast<size_t>(i)], tokenizer, encoding);
+  });
 }
 
 SentenceLengths sentence_lengths(std::span<const int32_t> ids, std::span<const int64_t> texts) {

@@ -224,25 +224,8 @@ class WordPiece final : public MarkedTokenizer {
   }
 
   void encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
-    std::string word;
-    int64_t length = 0;  // of the word, in characters
-    const auto end_word = [&] {
-      if (length > 0) encode_word(word, length, ids);
-      word.clear();
-      length = 0;
-    };
-    for (const char32_t c : wordpiece_normal_form(text, options_)) {
-      if (is_white(c)) {
-        end_word();
-        continue;
-      }
-      const bool alone = is_punctuation(c);
-      if (alone) end_word();
-      append_utf8(word, c);
-      ++length;
-      if (alone) end_word();
-    }
-    end_word();
+    for_each_wordpiece_word(text, options_,
+                            [&](const std::string& word, int64_t length) { encode_word(word, length, ids); });
   }
 
   // From left to right the longest piece there is; unknown as a whole where one cannot be found.
@@ -276,6 +259,29 @@ class WordPiece final : public MarkedTokenizer {
 };
 
 }  // namespace
+
+void for_each_wordpiece_word(std::string_view text, const WordPieceOptions& options,
+                             const std::function<void(const std::string& word, int64_t length)>& visit) {
+  std::string word;
+  int64_t length = 0;  // of the word, in characters
+  const auto end_word = [&] {
+    if (length > 0) visit(word, length);
+    word.clear();
+    length = 0;
+  };
+  for (const char32_t c : wordpiece_normal_form(text, options)) {
+    if (is_white(c)) {
+      end_word();
+      continue;
+    }
+    const bool alone = is_punctuation(c);
+    if (alone) end_word();
+    append_utf8(word, c);
+    ++length;
+    if (alone) end_word();
+  }
+  end_word();
+}
 
 std::u32string wordpiece_normal_form(std::string_view text, const WordPieceOptions& options) {
   std::u32string normal;

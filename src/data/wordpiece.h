@@ -6,6 +6,7 @@
 // ... and may stand anywhere.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,5 +39,10 @@ std::vector<std::string> parse_wordpiece_tokens(std::string_view bytes, const st
 
 // Text as BERT's vocabulary spells it: cleaned, Chinese characters set apart, accents stripped, case lowered.
 std::u32string wordpiece_normal_form(std::string_view text, const WordPieceOptions& options);
+
+// Calls visit(word, length) for each word of a text, cut at white space, and at punctuation, each sign of which is a
+// word. length: in characters.
+void for_each_wordpiece_word(std::string_view text, const WordPieceOptions& options,
+                             const std::function<void(const std::string& word, int64_t length)>& visit);
 
 }  // namespace fovea::data

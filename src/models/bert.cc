@@ -205,7 +205,7 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     type_embedding = add_parameter("embeddings.type", nn::constant({config.type_vocab_size, width}, 0));
   add_child("embeddings.norm", embedding_norm);
   add_child("encoder", encoder);
-  heads_.pooler |= heads.labels > 0;
+  heads_.pooler |= heads.labels > 0 || heads.next_sentence;
   if (heads_.pooler) {
     pooler = std::make_unique<nn::Linear>(width, width, rng);
     add_child("pooler", *pooler);
@@ -214,6 +214,11 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     masked_lm = std::make_unique<MaskedLm>(config, rng);
     add_child("masked_lm", *masked_lm);
     add_projection(token_output_);
+  }
+  if (heads.next_sentence) {
+    require(config.model_type == "bert", config.model_type, ": it has no head for the next sentence");
+    next_sentence = std::make_unique<nn::Linear>(width, 2, rng);
+    add_child("next_sentence", *next_sentence);
   }
   if (heads.labels > 0) {
     classifier = std::make_unique<nn::Linear>(width, heads.labels, rng);
@@ -301,12 +306,26 @@ Var Bert::class_logits(const Var& hidden, std::span<const int64_t> lengths, nn::
   return (*classifier)(dropped(through_pooler(first), dropout, context));
 }
 
-Var Bert::token_logits(const Var& rows) const {
+Var Bert::masked_states(const Var& rows) const {
   require(masked_lm != nullptr, config_.model_type, ": the model has no head for masked tokens");
   // RoBERTa's head is gelu whatever the layers are.
   const Activation activation =
       config_.model_type == "roberta" ? Activation::gelu : bert_activation(config_.hidden_act);
-  return token_output_(masked_lm->norm(masked_lm->dense(rows, activation)));
+  return masked_lm->norm(masked_lm->dense(rows, activation));
+}
+
+Var Bert::token_logits(const Var& rows) const {
+  return token_output_(masked_states(rows));
+}
+
+Var Bert::masked_loss(const Var& rows, std::span<const int32_t> targets) const {
+  const Var& output = masked_lm->output.defined() ? masked_lm->output : word_embedding;
+  return linear_cross_entropy(masked_states(rows), output, masked_lm->bias, targets).loss;
+}
+
+Var Bert::next_logits(const Var& hidden, std::span<const int64_t> lengths) const {
+  require(next_sentence != nullptr, config_.model_type, ": the model has no head for the next sentence");
+  return (*next_sentence)(pooled(hidden, lengths));
 }
 
 }  // namespace fovea::models

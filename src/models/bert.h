@@ -77,12 +77,15 @@ Activation bert_activation(const std::string& hidden_act);
 struct BertHeads {
   bool pooler = false;     // a dense layer over the first token
   bool masked_lm = false;  // tokens for masked places
-  int64_t labels = 0;      // classes of whole texts; implies the pooler
+  bool next_sentence =
+      false;           // whether a pair's second text follows the first; implies the pooler; bert alone
+  int64_t labels = 0;  // classes of whole texts; implies the pooler
 };
 
 // Parameters: embeddings.word [vocab_size, E], .position, .type (unless there are no kinds), .norm...;
 // encoder... as nn::TransformerEncoder names them; pooler.weight, .bias; masked_lm.dense..., .norm..., .bias
-// [vocab_size], .output [vocab_size, E] unless it is the table of words; classifier.weight, .bias.
+// [vocab_size], .output [vocab_size, E] unless it is the table of words; next_sentence.weight, .bias;
+// classifier.weight, .bias.
 // Attention calls are named "encoder.0.self", "encoder.1.self", ...
 class Bert : public nn::Module {
  public:
@@ -99,6 +102,11 @@ class Bert : public nn::Module {
   Var class_logits(const Var& hidden, std::span<const int64_t> lengths, nn::Context& context) const;
   // rows: [rows, E] of hidden -> [rows, vocab_size].
   Var token_logits(const Var& rows) const;
+
+  // The mean cross entropy of token_logits(rows) and the targets, without all logits in memory at once.
+  Var masked_loss(const Var& rows, std::span<const int32_t> targets) const;
+  // hidden: [tokens, E] -> [texts, 2]: the second text of a pair follows the first, or does not.
+  Var next_logits(const Var& hidden, std::span<const int64_t> lengths) const;
 
   // Draws the named parameters anew.
   void draw(std::span<const nn::NamedParameter> parameters, Rng& rng) const;
@@ -118,13 +126,14 @@ class Bert : public nn::Module {
   Var word_embedding, position_embedding, type_embedding;  // type_embedding: undefined without kinds
   nn::LayerNorm embedding_norm;
   nn::TransformerEncoder encoder;
-  std::unique_ptr<nn::Linear> pooler, classifier;  // null: without
+  std::unique_ptr<nn::Linear> pooler, next_sentence, classifier;  // null: without
   std::unique_ptr<MaskedLm> masked_lm;
 
  private:
   Var dropped(const Var& x, float rate, nn::Context& context) const;
   Var first_tokens(const Var& hidden, std::span<const int64_t> lengths) const;
   Var through_pooler(const Var& first) const;
+  Var masked_states(const Var& rows) const;
 
   BertConfig config_;
   BertHeads heads_;

@@ -118,6 +118,7 @@ BertHeads heads_to_read(const BertHeads& wanted, const BertHeads& there) {
   const bool same_labels = wanted.labels == there.labels;
   return {.pooler = wanted.pooler && there.pooler,
           .masked_lm = wanted.masked_lm && there.masked_lm,
+          .next_sentence = wanted.next_sentence && there.next_sentence,
           .labels = same_labels ? wanted.labels : 0};
 }
 
@@ -133,10 +134,11 @@ BertConfig read_bert_config(const fs::path& folder) {
 BertHeads heads_in(const WeightFolder& weights, const BertConfig& config) {
   const Names names(weights, config);
   const std::vector<BertName> all =
-      names_around_layers(config, {.pooler = true, .masked_lm = true, .labels = 1});
+      names_around_layers(config, {.pooler = true, .masked_lm = true, .next_sentence = true, .labels = 1});
   BertHeads heads;
   heads.pooler = has_all(names, all, "pooler.");
   heads.masked_lm = has_all(names, all, "masked_lm.");
+  heads.next_sentence = config.model_type == "bert" && heads.pooler && has_all(names, all, "next_sentence.");
   if (!heads.pooler || !has_all(names, all, "classifier.")) return heads;
   for (const BertName& name : all)
     if (name.ours == "classifier.weight") {
@@ -206,9 +208,10 @@ void save_bert(const fs::path& folder, const Bert& network) {
   const std::string& type = network.config().model_type;
   const std::string family = type == "bert" ? "Bert" : type == "roberta" ? "Roberta" : "DistilBert";
   const BertHeads& heads = network.heads();
-  const char* kind = heads.labels > 0  ? "ForSequenceClassification"
-                     : heads.masked_lm ? "ForMaskedLM"
-                                       : "Model";
+  const char* kind = heads.labels > 0                         ? "ForSequenceClassification"
+                     : heads.masked_lm && heads.next_sentence ? "ForPreTraining"
+                     : heads.masked_lm                        ? "ForMaskedLM"
+                                                              : "Model";
   Json json = bert_config_json(network.config());
   json["architectures"] = {family + kind};
   save_json(folder / "config.json", json);

@@ -12,8 +12,9 @@ struct Table {
   const char* prefix;
   const char* layers;  // where layer <i> stands
   std::vector<Row> embeddings, layer, pooler, masked_lm, classifier;
-  std::vector<Row> untied;  // of a masked-token head that does not read the table of words
-  bool pooler_of_head;      // the pooler belongs to the classifier
+  std::vector<Row> next_sentence;  // none: the family has no such head
+  std::vector<Row> untied;         // of a masked-token head that does not read the table of words
+  bool pooler_of_head;             // the pooler belongs to the classifier
 };
 
 const std::vector<Row> kEmbeddings = {
@@ -53,6 +54,8 @@ const Table kBert = {
                   {"masked_lm.norm.bias", {"cls.predictions.transform.LayerNorm.bias"}},
                   {"masked_lm.bias", {"cls.predictions.bias"}}},
     .classifier = {{"classifier.weight", {"classifier.weight"}}, {"classifier.bias", {"classifier.bias"}}},
+    .next_sentence = {{"next_sentence.weight", {"cls.seq_relationship.weight"}},
+                      {"next_sentence.bias", {"cls.seq_relationship.bias"}}},
     .untied = {{"masked_lm.output", {"cls.predictions.decoder.weight"}},
                {"masked_lm.bias", {"cls.predictions.decoder.bias"}}},
     .pooler_of_head = false,
@@ -71,6 +74,7 @@ const Table kRoberta = {
                   {"masked_lm.bias", {"lm_head.bias"}}},
     .classifier = {{"classifier.weight", {"classifier.out_proj.weight"}},
                    {"classifier.bias", {"classifier.out_proj.bias"}}},
+    .next_sentence = {},
     .untied = {{"masked_lm.output", {"lm_head.decoder.weight"}},
                {"masked_lm.bias", {"lm_head.decoder.bias"}}},
     .pooler_of_head = true,
@@ -101,6 +105,7 @@ const Table kDistilbert = {
                   {"masked_lm.norm.bias", {"vocab_layer_norm.bias"}},
                   {"masked_lm.bias", {"vocab_projector.bias"}}},
     .classifier = {{"classifier.weight", {"classifier.weight"}}, {"classifier.bias", {"classifier.bias"}}},
+    .next_sentence = {},
     .untied = {{"masked_lm.output", {"vocab_projector.weight"}},
                {"masked_lm.bias", {"vocab_projector.bias"}}},
     .pooler_of_head = true,
@@ -131,12 +136,14 @@ std::vector<BertName> bert_names(const BertConfig& config, const BertHeads& head
     const std::string number = std::to_string(i) + ".";
     add(table.layer, "encoder.layers." + number, table.layers + number, false);
   }
-  if (heads.pooler || heads.labels > 0) add(table.pooler, "", "", table.pooler_of_head);
+  if (heads.pooler || heads.next_sentence || heads.labels > 0)
+    add(table.pooler, "", "", table.pooler_of_head);
   if (heads.masked_lm) add(table.masked_lm, "", "", true);
   if (heads.masked_lm && !config.tie_word_embeddings) {
     std::erase_if(names, [](const BertName& name) { return name.ours == "masked_lm.bias"; });
     add(table.untied, "", "", true);
   }
+  if (heads.next_sentence) add(table.next_sentence, "", "", true);
   if (heads.labels > 0) add(table.classifier, "", "", true);
   return names;
 }

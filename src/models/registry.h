@@ -9,10 +9,13 @@
 
 #include "io/json.h"
 #include "models/bahdanau.h"
+#include "models/bert_pretraining.h"
 #include "models/han.h"
 #include "models/image_classifier.h"
 #include "models/lstm_classifier.h"
 #include "models/luong.h"
+#include "models/series_lstm.h"
+#include "models/series_transformer.h"
 #include "models/transformer.h"
 #include "models/transformer_classifier.h"
 
@@ -61,6 +64,29 @@ struct ImageClassifiers {
   template <class Visit>
   static void for_each(Visit&& visit) {
     visit(ModelEntry<ImageClassifierConfig, ImageClassifier>{"resnet"});
+  }
+};
+
+struct SeriesModels {
+  using Base = SeriesModel;
+  static constexpr std::array kCounted = {"features", "known", "window", "targets", "outputs"};
+  static Json small_counts() {
+    return {{"features", 2}, {"known", 0}, {"window", 512}, {"targets", 2}, {"outputs", 2}};
+  }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<SeriesTransformerConfig, SeriesTransformer>{"transformer"});
+    visit(ModelEntry<SeriesLstmConfig, SeriesLstm>{"lstm"});
+  }
+};
+
+struct Encoders {
+  using Base = BertPretraining;
+  static constexpr std::array kCounted = {"vocabulary"};
+  static Json small_counts() { return {{"vocabulary", 8}}; }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<BertPretrainingConfig, BertPretraining>{"bert"});
   }
 };
 

@@ -8,18 +8,14 @@
 #include "models/bert_folder.h"
 #include "nn/weights.h"
 #include "tasks/encoder.h"
+#include "tasks/encoder_files.h"
 
 namespace fovea::tasks {
 namespace {
 
-constexpr const char* kTokenizerFiles[] = {
-    "vocab.txt",  "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "vocab.json", "merges.txt"};
-
 // A tokenizer travels as the files it came in.
 void take_tokenizer(const std::filesystem::path& folder, ClassifierParts& parts) {
-  for (const char* name : kTokenizerFiles)
-    if (path_exists(folder / name)) parts.tokenizer_files.emplace_back(name, read_text(folder / name));
+  parts.tokenizer_files = read_tokenizer_files(folder);
 }
 
 ClassifierParts with_network(std::unique_ptr<models::Bert> bert, int64_t max_tokens) {

@@ -14,6 +14,10 @@ namespace {
 bool no_attention(const std::string&, const Json&) {
   return false;
 }
+// There is nothing to choose among.
+void no_options(const ExplainOptions& options, const std::string&, const std::string& is) {
+  refuse_except(options, {}, is);
+}
 void no_explanation(const ExplainOptions&, const std::string&, const std::string&) {}
 
 constexpr std::array kKinds = {
@@ -26,6 +30,9 @@ constexpr std::array kKinds = {
     KindRecord{FolderKind::image_classifier, "image", "an image classifier", "fovea train image",
                Ability::classify, InputForm::picture, models::has_attention<models::ImageClassifiers>,
                check_explain_picture, open_image_classifier},
+    KindRecord{FolderKind::series, "series", "a model of number sequences", "fovea train series",
+               Ability::predict, InputForm::numbers, models::has_attention<models::SeriesModels>, no_options,
+               open_series},
     KindRecord{FolderKind::encoder, nullptr, "an encoder of the BERT family", nullptr, Ability::embed,
                InputForm::text, no_attention, no_explanation, open_embedder},
 };
@@ -37,6 +44,7 @@ constexpr std::array kAbilities = {
     AbilityRecord{Ability::embed, "embed",
                   "a folder of the BERT family, as Hugging Face's libraries save it"},
     AbilityRecord{Ability::fill, "fill", "a folder of the BERT family with a head for masked tokens"},
+    AbilityRecord{Ability::predict, "predict", "a model of number sequences"},
 };
 
 }  // namespace
@@ -115,6 +123,8 @@ void FolderContents::require_can(Ability ability) const {
 std::string FolderContents::command(Ability ability) const {
   const char* what = ability == Ability::fill        ? " \"a text with a [MASK]\""
                      : input() == InputForm::picture ? " picture.png"
+                     : ability == Ability::predict   ? " < rows.csv"
+                     : input() == InputForm::numbers ? " rows.csv"
                      : ability == Ability::explain   ? " \"a text\""
                                                      : " < texts.txt";
   return message("fovea ", name_of(ability), " ", folder.string(), what);

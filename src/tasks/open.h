@@ -24,9 +24,10 @@
 
 namespace fovea::tasks {
 
-// One text, or one picture.
+// One text, one picture, or one series.
 struct Input {
-  std::string content;    // UTF-8 text, or the bytes of a PNG or JPEG file
+  // UTF-8 text, the bytes of a PNG or JPEG file, or of a series the text of a table or of a case.
+  std::string content;
   std::string name = {};  // for messages and JSON: a picture's file name
 };
 // A file as an input. Throws FileError naming the file when it cannot be read.
@@ -61,6 +62,7 @@ struct Answer {
       {};                                              // classify, with AnswerOptions::words
   std::vector<float> vector = {};                      // embed
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
+  std::vector<float> numbers = {};  // predict: a number, or of a forecast [steps, target columns]
 };
 
 struct Explanation {

@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "models/registry.h"
+#include "tasks/pretrain.h"
 #include "tasks/train_classify.h"
 #include "tasks/train_image.h"
+#include "tasks/train_series.h"
 #include "tasks/train_translate.h"
 
 namespace fovea::tasks {
@@ -74,6 +76,14 @@ bool from_encoder(const Training& training) {
   return false;
 }
 
+// The names of sizes.
+template <class Training>
+std::vector<std::string> presets() {
+  if constexpr (requires { Training::kPresets; })
+    return {Training::kPresets.begin(), Training::kPresets.end()};
+  return {"tiny", "small", "base"};
+}
+
 // Preset and model: what all other defaults depend on.
 template <class Training>
 TrainSettings<Training> chosen(const TrainRequest& request) {
@@ -82,7 +92,7 @@ TrainSettings<Training> chosen(const TrainRequest& request) {
   const std::string file = request.file_name.empty() ? "config" : request.file_name;
   require(request.file.is_object(), file, ": wanted an object of named options");
   if (request.file.contains("preset")) value_from_json(request.file["preset"], preset, file + ": preset");
-  check_choice(preset, {"tiny", "small", "base"}, "preset");
+  check_choice(preset, presets<Training>(), "preset");
   const auto take = [&](const char* name, std::string& value) {
     for (const Json* said : {&request.file, &request.values})
       if (said->contains(name)) value_from_json((*said)[name], value, name);
@@ -247,6 +257,8 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
   template RunIdentity run_identity<Training>(const TrainSettings<Training>&, uint64_t, std::string)
 FOVEA_TRAINING(ClassifyTraining);
 FOVEA_TRAINING(ImageTraining);
+FOVEA_TRAINING(PretrainTraining);
+FOVEA_TRAINING(SeriesTraining);
 FOVEA_TRAINING(TranslateTraining);
 #undef FOVEA_TRAINING
 

@@ -9,7 +9,7 @@ namespace fovea::train {
 Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   const ScheduleOptions& o = options_;
   const std::vector<std::string_view> names = {"constant", "noam",    "inverse_sqrt", "cosine",
-                                               "step",     "plateau", "budget"};
+                                               "step",     "plateau", "budget",       "linear"};
   const auto found = std::find(names.begin(), names.end(), o.name);
   if (found == names.end()) fail("unknown schedule ", in_quotes(o.name), name_hint(o.name, names));
   kind_ = static_cast<Kind>(found - names.begin());
@@ -41,12 +41,18 @@ double Schedule::factor(int64_t step, double share) const {
       rise = std::min(1.0, share / o.warmup_share);
     return rise * (o.minimum + (1 - o.minimum) * (1 + std::cos(std::numbers::pi * share)) / 2);
   }
+  if (kind_ == Kind::linear) {
+    if (o.warmup > 0 ? step < o.warmup : share < o.warmup_share)
+      return o.warmup > 0 ? s / w : share / o.warmup_share;
+    return 1 - share;
+  }
   if (step < o.warmup) return o.warmup_start + (1 - o.warmup_start) * s / w;
   const int64_t past = std::max<int64_t>(0, step - 1 - o.warmup);
   switch (kind_) {
     case Kind::constant:
     case Kind::noam:
     case Kind::budget:
+    case Kind::linear:
       break;
     case Kind::inverse_sqrt:
       return std::sqrt(std::max(w, 1.0) / s);
