@@ -21,6 +21,7 @@ constexpr const char* kIntroduction =
 void add_verbs(CLI::App& app) {
   add_demo(app);
   add_info(app);
+  add_kernels(app);
   add_pattern(app);
   add_bench(app);
   add_train(app);

@@ -15,6 +15,7 @@ void add_embed(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_fill(CLI::App& app);
 void add_info(CLI::App& app);
+void add_kernels(CLI::App& app);
 void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_score(CLI::App& app);

@@ -25,16 +25,6 @@ int64_t parse_place(const std::string& text, std::string_view word, const char* 
   return number;
 }
 
-std::optional<int64_t> chosen_layer(const ExplainOptions& options) {
-  if (!options.layer) return {};
-  return parse_place(*options.layer, "rollout", "--layer");
-}
-
-std::optional<int64_t> chosen_head(const ExplainOptions& options) {
-  if (!options.head) return {};
-  return parse_place(*options.head, "average", "--head");
-}
-
 void check_kind(const std::string& name) {
   const bool known =
       name == "all" || std::any_of(kAttentionKinds.begin(), kAttentionKinds.end(),
@@ -144,7 +134,33 @@ void check_text_classifier(const ExplainOptions& o, const std::string& form, con
   if (form == ".html") refuse(of_heads, " does not apply to a .html file, which holds every layer and head");
 }
 
+void check_image_classifier(const ExplainOptions& o, const std::string& form, const std::string& is,
+                            bool heads) {
+  refuse({{"--target", o.target.has_value()},
+          {"--threshold", o.threshold.has_value()},
+          {"--beam", o.beam.has_value()}},
+         " needs a translator; ", is);
+  refuse({{"--kind", o.kind.has_value()}, {"--units", o.units.has_value()}},
+         " needs a translator or a text classifier; ", is);
+  const std::initializer_list<Given> of_heads = {{"--layer", o.layer.has_value()},
+                                                 {"--head", o.head.has_value()}};
+  if (!heads) refuse(of_heads, " needs self-attention, as the model vit has it; ", is);
+  if (form == ".json" || form == ".html")
+    refuse(of_heads, " does not apply to a ", form, " file, which holds every layer and head");
+  if (form == ".txt") refuse(of_heads, " does not apply to a .txt file, which holds probabilities");
+}
+
 }  // namespace
+
+std::optional<int64_t> chosen_layer(const ExplainOptions& options) {
+  if (!options.layer) return {};
+  return parse_place(*options.layer, "rollout", "--layer");
+}
+
+std::optional<int64_t> chosen_head(const ExplainOptions& options) {
+  if (!options.head) return {};
+  return parse_place(*options.head, "average", "--head");
+}
 
 AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
                                   std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
@@ -219,15 +235,7 @@ void check_explain(const FolderContents& contents, const ExplainOptions& o, cons
       check_text_classifier(o, form, is);
       break;
     case FolderKind::image_classifier:
-      refuse({{"--target", o.target.has_value()},
-              {"--threshold", o.threshold.has_value()},
-              {"--beam", o.beam.has_value()}},
-             " needs a translator; ", is);
-      refuse({{"--kind", o.kind.has_value()},
-              {"--layer", o.layer.has_value()},
-              {"--head", o.head.has_value()},
-              {"--units", o.units.has_value()}},
-             " needs a translator or a text classifier; ", is);
+      check_image_classifier(o, form, is, contents.model == "vit");
       break;
     case FolderKind::encoder:
       break;

@@ -40,7 +40,7 @@ bool has_attention(FolderKind kind, const std::string& model, const Json& settin
     case FolderKind::text_classifier:
       return model != "lstm" || says("pooling", "attention");
     case FolderKind::image_classifier:
-      return settings.is_object() && settings.contains("gate") && !says("gate", "none");
+      return model == "vit" || (settings.is_object() && settings.contains("gate") && !says("gate", "none"));
     case FolderKind::encoder:
       break;
   }

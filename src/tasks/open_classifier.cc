@@ -137,9 +137,9 @@ class OpenImageClassifier : public OpenFolder {
     check_explain(contents(), options, form);
     const ImageExplanation shown =
         explain_image(model_, errors_as<FileError>([&] { return pixels_of(input); }));
-    return {told_text(shown.prediction, shown.labels), form.empty()
-                                                           ? explain_image_text(shown, columns)
-                                                           : explain_image_file(shown, "explanation" + form)};
+    return {told_text(shown.prediction, shown.labels),
+            form.empty() ? explain_image_text(shown, columns, options)
+                         : explain_image_file(shown, "explanation" + form, options)};
   }
 
   Evaluation evaluate(const TestFiles& files) const override {
