@@ -23,6 +23,9 @@ struct ResNetConfig {
   int64_t gate_kernel = 7;
   bool gate_bias = true;
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return gate != "none"; }
+
   static constexpr auto fields() {
     using T = ResNetConfig;
     return std::tuple{

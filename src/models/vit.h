@@ -25,6 +25,9 @@ struct VitConfig {
   std::string activation = "gelu";
   std::string self_attention = "scaled_dot / full / soft";
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return true; }
+
   static constexpr auto fields() {
     using T = VitConfig;
     return std::tuple{

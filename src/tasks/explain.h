@@ -49,11 +49,6 @@ struct ExplainOptions {
 // a file's ending, or empty for a terminal.
 void check_explain(const FolderContents& contents, const ExplainOptions& options, const std::string& form);
 
-// What --layer and --head ask for: a number, AttentionChoice::kRollout or kAverage; empty when they are not
-// given. Throws Error on anything else.
-std::optional<int64_t> chosen_layer(const ExplainOptions& options);
-std::optional<int64_t> chosen_head(const ExplainOptions& options);
-
 // Feeds the pair to the model and keeps what it looks at: without layers where the model has no attention.
 AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
                                   std::span<const int32_t> target, std::vector<AttentionKind> kinds);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "explain/report.h"
+#include "tasks/explain_checks.h"
 
 namespace fovea::tasks {
 namespace {

@@ -135,6 +135,10 @@ class OpenImageClassifier : public OpenFolder {
   Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,
                       size_t columns) const override {
     check_explain(contents(), options, form);
+    for (const auto& [flag, value] : {std::pair{"--layer", options.layer}, std::pair{"--head", options.head}})
+      require(!value || model_.network->patch_grid().h > 0, flag,
+              " needs self-attention, as `fovea train image --model vit` makes it; ",
+              contents().description(), " (", contents().model, ")");
     const ImageExplanation shown =
         explain_image(model_, errors_as<FileError>([&] { return pixels_of(input); }));
     return {told_text(shown.prediction, shown.labels),
