@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "attention/attention.h"
 #include "data/images.h"
 #include "explain/chart.h"
 

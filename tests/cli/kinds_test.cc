@@ -37,6 +37,7 @@ class Kinds : public testing::Test {
         path("heads"), tasks::untrained_classifier(
                            "transformer", Json{{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}}));
     tasks::save_image_classifier(path("pictures"), tasks::untrained_image_classifier());
+    tasks::save_image_classifier(path("vit"), tasks::untrained_vit());
     tasks::save_image_classifier(path("plain"), tasks::untrained_image_classifier("none"));
     tasks::write_untrained_encoder(path("encoder"));
     tasks::write_untrained_encoder(path("headless"), {});
@@ -137,8 +138,22 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"explain @heads one --kind encoder --out @x.txt", "--kind does not apply to a .txt file"},
       {"explain @heads one --kind encoder --head 0 --out @x.html", "--head does not apply to a .html file"},
       {"explain @pictures @a.png --kind encoder", "--kind does not apply: "},
-      {"explain @pictures @a.png --layer 1", "--layer does not apply: "},
-      {"explain @pictures @a.png --head 1", "--head does not apply: "},
+      {"explain @pictures @a.png --layer 1",
+       "--layer needs self-attention, as `fovea train image --model vit`"},
+      {"explain @pictures @a.png --head 1", "--head needs self-attention"},
+      {"explain @vit @a.png --layer 2", "has 0 to 1, and rollout"},
+      {"explain @vit @a.png --head 2", "has 0 to 1"},
+      {"explain @vit @a.png --layer rollout --head 1", "--head does not apply to --layer rollout"},
+      {"explain @vit @a.png --layer 1 --out @x.html", "--layer does not apply to a .html file"},
+      {"explain @vit @a.png --head 1 --out @x.json", "--head does not apply to a .json file"},
+      {"explain @vit @a.png --head 1 --out @x.txt", "--head does not apply to a .txt file"},
+      {"explain @vit @a.png --units words", "--units does not apply: "},
+      {"kernels @pictures --test @pictures", "has no selective kernels to compare; train one with --gate sk"},
+      {"kernels @pictures --test @pictures --scales 1", "wanted at least two to compare"},
+      {"kernels @pictures --test @pictures --scales 1,x", "wanted numbers from 0.1 to 10"},
+      {"kernels @pictures --test @pictures --out @x.txt", "wanted .png, .svg, .pdf or .json"},
+      {"kernels @pictures --test @pictures --pictures -1", "pictures: got -1"},
+      {"kernels @lstm --test @pictures", "wanted 'image'"},
       {"explain @pictures @a.png --target two", "--target does not apply: "},
       {"explain @pictures @a.png --beam 2", "--beam does not apply: "},
       {"explain @pictures @missing.png", "missing.png"},
