@@ -22,6 +22,7 @@ void add_verbs(CLI::App& app) {
   add_demo(app);
   add_info(app);
   add_kernels(app);
+  add_partition(app);
   add_pattern(app);
   add_bench(app);
   add_train(app);
@@ -31,6 +32,7 @@ void add_verbs(CLI::App& app) {
   add_embed(app);
   add_fill(app);
   add_convert(app);
+  add_scene(app);
   add_score(app);
 }
 

@@ -16,8 +16,10 @@ void add_explain(CLI::App& app);
 void add_fill(CLI::App& app);
 void add_info(CLI::App& app);
 void add_kernels(CLI::App& app);
+void add_partition(CLI::App& app);
 void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_scene(CLI::App& app);
 void add_score(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
@@ -25,6 +27,7 @@ void add_translate(CLI::App& app);
 // The verbs under `fovea train`.
 void add_train_classify(CLI::App& train);
 void add_train_image(CLI::App& train);
+void add_train_partition(CLI::App& train);
 void add_train_translate(CLI::App& train);
 
 }  // namespace fovea::cli

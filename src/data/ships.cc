@@ -61,26 +61,35 @@ ShipMaps label_maps(const ShipScene& scene, int64_t stride) {
   require(stride > 0 && height % stride == 0 && width % stride == 0, "ships: a picture of ", height, " x ",
           width, " cannot be cut into cells of ", stride);
   ShipMaps maps{.height = height / stride, .width = width / stride, .coarse = {}, .fine = {}};
+  // Of each ship once, not at every cell.
+  struct Ends {
+    Point bow, stern;
+    double radius;
+    std::array<Point, 5> hull;
+  };
+  std::vector<Ends> ends;
+  for (const Ship& ship : scene.ships)
+    ends.push_back({at(ship, kEndPlace * ship.length, 0), at(ship, -kEndPlace * ship.length, 0),
+                    kEndRadius * ship.width, hull(ship)});
+  const auto side = static_cast<double>(stride);
   for (int64_t row = 0; row < maps.height; ++row)
     for (int64_t column = 0; column < maps.width; ++column) {
-      const Point p{(static_cast<double>(column) + 0.5) * static_cast<double>(stride),
-                    (static_cast<double>(row) + 0.5) * static_cast<double>(stride)};
-      const size_t pixel =
-          static_cast<size_t>((row * stride + stride / 2) * width + column * stride + stride / 2);
-      CoarseClass coarse =
-          !scene.land.empty() && scene.land[pixel] != 0 ? CoarseClass::land : CoarseClass::sea;
+      const Point p{(static_cast<double>(column) + 0.5) * side, (static_cast<double>(row) + 0.5) * side};
+      const int64_t pixel = (row * stride + stride / 2) * width + column * stride + stride / 2;
+      const bool land = !scene.land.empty() && scene.land[static_cast<size_t>(pixel)] != 0;
+      CoarseClass coarse = land ? CoarseClass::land : CoarseClass::sea;
       int32_t fine = kIgnoredLabel;
       double nearest = std::numeric_limits<double>::infinity();
-      for (const Ship& ship : scene.ships) {
-        const double to_bow = distance(p, at(ship, kEndPlace * ship.length, 0)),
-                     to_stern = distance(p, at(ship, -kEndPlace * ship.length, 0));
-        if (std::min(to_bow, to_stern) < nearest) {
-          nearest = std::min(to_bow, to_stern);
+      for (const Ends& ship : ends) {
+        const double to_bow = distance(p, ship.bow), to_stern = distance(p, ship.stern);
+        const double to_end = std::min(to_bow, to_stern);
+        if (to_end < nearest) {
+          nearest = to_end;
           fine = static_cast<int32_t>(to_bow < to_stern ? FineClass::bow : FineClass::stern);
         }
-        if (std::min(to_bow, to_stern) <= kEndRadius * ship.width)
+        if (to_end <= ship.radius)
           coarse = CoarseClass::end;
-        else if (coarse != CoarseClass::end && inside(hull(ship), p))
+        else if (coarse != CoarseClass::end && inside(ship.hull, p))
           coarse = CoarseClass::body;
       }
       maps.coarse.push_back(static_cast<int32_t>(coarse));

@@ -110,6 +110,7 @@ Json classes_and_size(int64_t classes, int64_t channels, int64_t height, int64_t
 FOVEA_FAMILY(Translators);
 FOVEA_FAMILY(Classifiers);
 FOVEA_FAMILY(ImageClassifiers);
+FOVEA_FAMILY(Partitioners);
 #undef FOVEA_FAMILY
 
 }  // namespace fovea::models

@@ -12,6 +12,7 @@
 #include "models/han.h"
 #include "models/lstm_classifier.h"
 #include "models/luong.h"
+#include "models/partition.h"
 #include "models/resnet.h"
 #include "models/transformer.h"
 #include "models/transformer_classifier.h"
@@ -63,6 +64,16 @@ struct ImageClassifiers {
   static void for_each(Visit&& visit) {
     visit(ModelEntry<ResNetConfig, ResNet>{"resnet"});
     visit(ModelEntry<VitConfig, Vit>{"vit"});
+  }
+};
+
+struct Partitioners {
+  using Base = Partition;
+  static constexpr std::array<const char*, 0> kCounted = {};
+  static Json small_counts() { return Json::object(); }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<PartitionConfig, Partition>{"partition"});
   }
 };
 

@@ -16,6 +16,7 @@ enum class FolderKind {
   translator,
   text_classifier,
   image_classifier,
+  partition,
   encoder,  // of the BERT family, without a classifier
 };
 // "translator", "text classifier", "image classifier", "encoder of the BERT family"
@@ -25,7 +26,7 @@ std::string_view name_of(FolderKind kind);
 enum class InputForm { text, picture };
 
 // What can be asked of a folder.
-enum class Ability { translate, classify, explain, embed, fill };
+enum class Ability { translate, classify, partition, explain, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 

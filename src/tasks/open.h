@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "infer/rotated_boxes.h"
 #include "io/json.h"
 #include "tasks/encoder.h"
 #include "tasks/evaluation.h"
@@ -61,6 +62,7 @@ struct Answer {
       {};                                              // classify, with AnswerOptions::words
   std::vector<float> vector = {};                      // embed
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
+  std::vector<infer::FoundShip> ships = {};            // partition
 };
 
 struct Explanation {

@@ -9,6 +9,7 @@
 #include "models/registry.h"
 #include "tasks/train_classify.h"
 #include "tasks/train_image.h"
+#include "tasks/train_partition.h"
 #include "tasks/train_translate.h"
 
 namespace fovea::tasks {
@@ -247,6 +248,7 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
   template RunIdentity run_identity<Training>(const TrainSettings<Training>&, uint64_t, std::string)
 FOVEA_TRAINING(ClassifyTraining);
 FOVEA_TRAINING(ImageTraining);
+FOVEA_TRAINING(PartitionTraining);
 FOVEA_TRAINING(TranslateTraining);
 #undef FOVEA_TRAINING
 
