@@ -38,6 +38,7 @@ class Kinds : public testing::Test {
                            "transformer", Json{{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}}));
     tasks::save_image_classifier(path("pictures"), tasks::untrained_image_classifier());
     tasks::save_image_classifier(path("vit"), tasks::untrained_vit());
+    tasks::save_partition(path("ships"), tasks::untrained_partition());
     tasks::save_image_classifier(path("plain"), tasks::untrained_image_classifier("none"));
     tasks::write_untrained_encoder(path("encoder"));
     tasks::write_untrained_encoder(path("headless"), {});
@@ -154,6 +155,24 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"kernels @pictures --test @pictures --out @x.txt", "wanted .png, .svg, .pdf or .json"},
       {"kernels @pictures --test @pictures --pictures -1", "pictures: got -1"},
       {"kernels @lstm --test @pictures", "wanted 'image'"},
+      {"partition @pictures @a.png",
+       "is an image classifier (resnet); partition needs a ship detector, as `fovea train partition`"},
+      {"classify @ships @a.png", "is a ship detector (partition); classify needs a classifier"},
+      {"partition @ships", "name pictures, as in fovea partition"},
+      {"partition @ships @broken.png", "broken.png"},
+      {"partition @ships @missing.png", "missing.png"},
+      {"partition @ships @a.png --scenes 3", "--scenes applies to --test only"},
+      {"partition @ships @a.png --json", "--json applies to --test only"},
+      {"partition @ships @a.png --test scenes", "--test prints scores only"},
+      {"partition @ships --test scenes --out @x.json", "--test prints scores only"},
+      {"partition @ships --test scenes --scenes 0", "scenes: got 0"},
+      {"partition @ships --test @nowhere", "no such folder"},
+      {"partition @ships --test @ships --scenes 3", "--scenes applies to --test scenes only"},
+      {"partition @ships --test @ships", "holds no .xml files"},
+      {"explain @ships @a.png --layer 1", "--layer does not apply: "},
+      {"scene -1 --out @x.png", "got number -1"},
+      {"scene 1 --size 63 --out @x.png", "size: got 63"},
+      {"scene 1 --out @x.txt", "wanted .png, .svg or .pdf"},
       {"explain @pictures @a.png --target two", "--target does not apply: "},
       {"explain @pictures @a.png --beam 2", "--beam does not apply: "},
       {"explain @pictures @missing.png", "missing.png"},
@@ -195,6 +214,17 @@ TEST_F(Kinds, WhatAppliesIsDone) {
                                 "explain @heads 'one two' --kind encoder --out @x.html",
                                 "explain @pictures @a.png",
                                 "explain @pictures @a.png --out @x.json",
+                                "explain @vit @a.png",
+                                "explain @vit @a.png --layer 1 --head 0 --out @x.png",
+                                "explain @vit @a.png --layer rollout --out @x.svg",
+                                "explain @vit @a.png --out @x.html",
+                                "classify @vit @a.png --json",
+                                "partition @ships @a.png @b.png",
+                                "partition @ships --test scenes --scenes 2",
+                                "partition @ships --test scenes --scenes 2 --json",
+                                "explain @ships @a.png",
+                                "explain @ships @a.png --out @x.png",
+                                "scene 3 --size 64 --labels --out @x.svg",
                                 "embed @encoder --pooling cls --normalize yes",
                                 "embed @headless --format jsonl",
                                 "fill @encoder 'one [MASK]' --top 2 --json"}) {

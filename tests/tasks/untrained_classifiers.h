@@ -7,6 +7,7 @@
 #include "models/registry.h"
 #include "tasks/classifier.h"
 #include "tasks/image_classifier.h"
+#include "tasks/partition.h"
 
 namespace fovea::tasks {
 
@@ -48,6 +49,17 @@ inline ImageClassifierParts untrained_image_classifier(const std::string& gate =
 // The same with self-attention over 4 x 4 patches: two layers of two heads.
 inline ImageClassifierParts untrained_vit() {
   return untrained_image_model("vit", {{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}});
+}
+
+// Pictures of 64 x 64.
+inline PartitionParts untrained_partition() {
+  PartitionParts parts;
+  parts.size = 64;
+  parts.moments.mean = parts.moments.deviation = {0.5f, 0.5f, 0.5f};
+  parts.config = models::model_config<models::Partitioners>("partition", Json{{"width", 4}});
+  Rng rng(7);
+  parts.network = models::make_model<models::Partitioners>("partition", parts.config, rng);
+  return parts;
 }
 
 }  // namespace fovea::tasks
