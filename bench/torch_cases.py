@@ -235,6 +235,12 @@ def adam_step():
     }
 
 
+def ram_training():
+    import torch_ram
+
+    return torch_ram.training()
+
+
 OPS = {
     "linear": linear,
     "layer_norm": layer_norm,
@@ -257,6 +263,7 @@ OPS = {
     "resnet20_step": resnet20_step,
     "embedding": embedding,
     "adam_step": adam_step,
+    "ram_training": ram_training,
 }
 
 
