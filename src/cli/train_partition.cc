@@ -1,6 +1,8 @@
 // fovea train partition: a ship detector whose two tasks are kept apart.
 #include "tasks/train_partition.h"
 
+#include <tuple>
+
 #include "cli/signals.h"
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
@@ -27,6 +29,10 @@ take precedence.
 
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::PartitionTraining>& settings) {
   const tasks::PartitionFiles files{flags.train[0], flags.valid.empty() ? "" : flags.valid[0], flags.out};
+  for (const auto& [name, flag, path] :
+       {std::tuple{"scenes", "--train", files.train}, std::tuple{"valid_scenes", "--valid", files.valid}})
+    require(!flags.values.contains(name) || path == tasks::kDrawnScenes, flag_name(name), " applies to ",
+            flag, " scenes only");
   const StopSignals signals;
   RunProgress<tasks::RunObserver> progress(std::cerr, terminal_columns());
   const tasks::TrainingOutcome result =

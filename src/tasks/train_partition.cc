@@ -68,12 +68,6 @@ CardText card_text(const PartitionFiles& files, const PartitionParts& parts) {
           .use = "fovea partition " + files.out.string() + " picture.png"};
 }
 
-// Batches of nearly the same size.
-int64_t even_batch(int64_t count, int64_t batch) {
-  const int64_t batches = (count + batch - 1) / batch;
-  return (count + batches - 1) / batches;
-}
-
 }  // namespace
 
 void apply_preset(const std::string& name, PartitionTraining&, Json& settings) {
@@ -127,7 +121,7 @@ TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTrai
   plan.options = options;
   plan.passes = 15;
   plan.sizes.assign(scenes.size(), {1, 0});
-  plan.batch_size = even_batch(static_cast<int64_t>(scenes.size()), training.batch);
+  plan.batch_size = training.batch;
   plan.batch_unit = plan.unit = "pictures";
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
     const SceneBatch batch = draw_batch(scenes, parts.moments, training.turn, chosen, context.rng);

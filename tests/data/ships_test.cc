@@ -164,8 +164,9 @@ TEST(Hrsc, WhatIsDamagedIsOneLineThatNamesTheFile) {
   EXPECT_THAT(with("<mbox_w>80", "<mbox_w>-80"), HasSubstr("wanted more than 0"));
   EXPECT_THAT(with("</HRSC_Objects>", ""), HasSubstr("closes no element"));
   EXPECT_THAT(with("</HRSC_Object>\n<HRSC_Object>", "<HRSC_Object>"), HasSubstr("within another"));
-  EXPECT_THAT(message_of([&] { parse_hrsc(kAnnotation.substr(0, 300), "a.xml"); }),
-              HasSubstr("cut off within"));
+  EXPECT_THAT(
+      message_of([&] { parse_hrsc(kAnnotation.substr(0, kAnnotation.find("</HRSC_Objects>")), "a.xml"); }),
+      HasSubstr("cut off within"));
   EXPECT_THAT(message_of([&] { parse_hrsc("<annotation></annotation>", "a.xml"); }),
               HasSubstr("no annotation of HRSC2016"));
   EXPECT_THAT(message_of([&] { parse_hrsc("", "a.xml"); }), HasSubstr("no annotation of HRSC2016"));

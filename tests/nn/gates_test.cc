@@ -156,7 +156,7 @@ TEST(TemporalAttention, LengthsAreMarksOfTheFirstFramesAndNoFramesGiveZero) {
 TEST(Gates, ShowTheirWeightsToAnObserver) {
   Rng rng(2);
   const SqueezeExcite se(4, 2, rng);
-  const Cbam cbam(4, 2, rng, 3);
+  const Cbam cbam(4, 2, rng, {.kernel = 3});
   const SelectiveKernel sk({.channels = 4, .filters = 6}, rng);
   const TemporalAttention time(4);
   const Var x(Tensor::full({2, 3, 5, 4}, 0.5f));
