@@ -97,9 +97,9 @@ TEST(Vit, EqualsPyTorchsLossGradientsAndTenSteps) {
 
 // A token's own patch moves its class token through any attention; gradients reach every parameter.
 TEST(Vit, TrainsWithAnyAttentionSpec) {
-  for (const char* spec : {"additive / full / soft", "scaled_dot / window(2,2) | global(0) / soft",
-                           "cosine(0.1) / full / sparsemax", "scaled_dot / full / hard",
-                           "scaled_dot / full / gumbel(1)", "scaled_dot + sink / full / soft"}) {
+  for (const char* spec :
+       {"scaled_dot / window(2,2) | global(0) / soft", "cosine(0.1) / full / sparsemax",
+        "scaled_dot / full / hard", "scaled_dot / full / gumbel(1)", "scaled_dot + sink / full / soft"}) {
     SCOPED_TRACE(spec);
     Rng rng(3);
     VitConfig config = small_vit(1);
