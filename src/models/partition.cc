@@ -82,9 +82,10 @@ Partition::Partition(const PartitionConfig& config, Rng& rng)
   add_child("up.norm", up_norm_);
   add_child("coarse", coarse_);
   if (config.branches != "single") {
-    add(shallow_, "shallow", w, w, dilated(2));
-    add(shallow_, "shallow", w, w, dilated(2));
-    fine_ = std::make_unique<nn::Conv2d>(w, config.branches == "gated" ? 2 : 3, 1, rng);
+    // Sees 31 pixels: enough for the taper of a bow.
+    add(shallow_, "shallow", w, 2 * w, dilated(2));
+    add(shallow_, "shallow", 2 * w, 2 * w, dilated(4));
+    fine_ = std::make_unique<nn::Conv2d>(2 * w, config.branches == "gated" ? 2 : 3, 1, rng);
     add_child("fine", *fine_);
   }
   steps_ = add_buffer("steps", nn::constant({1}, 0));

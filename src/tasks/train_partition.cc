@@ -71,7 +71,7 @@ CardText card_text(const PartitionFiles& files, const PartitionParts& parts) {
 }  // namespace
 
 void apply_preset(const std::string& name, PartitionTraining&, Json& settings) {
-  settings = {{"width", name == "tiny" ? 8 : name == "base" ? 32 : 16}};
+  settings = {{"width", name == "tiny" ? 8 : name == "base" ? 32 : 16}, {"end_weight", 2}};
 }
 
 void check_training(const PartitionTraining& training, const Json&) {

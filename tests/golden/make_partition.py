@@ -44,8 +44,8 @@ class Partition(nn.Module):
         self.up = Up(4 * w, 2 * w)
         self.coarse = nn.Conv2d(2 * w, 5 if branches == "single" else 4, 1)
         if branches != "single":
-            self.shallow = nn.ModuleList([ConvNormRelu(w, w, 1, 2), ConvNormRelu(w, w, 1, 2)])
-            self.fine = nn.Conv2d(w, 2 if branches == "gated" else 3, 1)
+            self.shallow = nn.ModuleList([ConvNormRelu(w, 2 * w, 1, 2), ConvNormRelu(2 * w, 2 * w, 1, 4)])
+            self.fine = nn.Conv2d(2 * w, 2 if branches == "gated" else 3, 1)
 
     def forward(self, x):
         shared = self.trunk[1](self.trunk[0](x))
