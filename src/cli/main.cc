@@ -21,6 +21,8 @@ constexpr const char* kIntroduction =
 void add_verbs(CLI::App& app) {
   add_demo(app);
   add_info(app);
+  add_kernels(app);
+  add_partition(app);
   add_pattern(app);
   add_bench(app);
   add_train(app);
@@ -32,6 +34,7 @@ void add_verbs(CLI::App& app) {
   add_fill(app);
   add_predict(app);
   add_convert(app);
+  add_scene(app);
   add_score(app);
 }
 

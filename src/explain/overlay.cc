@@ -76,6 +76,18 @@ void paint_picture(cairo_t* canvas, const Overlay& overlay, double scale) {
   cairo_surface_destroy(surface);
 }
 
+void paint_outlines(cairo_t* canvas, const Overlay& overlay, double scale) {
+  cairo_save(canvas);
+  cairo_set_line_join(canvas, CAIRO_LINE_JOIN_ROUND);
+  for (const Outline& line : overlay.outlines) {
+    for (const Outline::Place& place : line.points) cairo_line_to(canvas, scale * place.x, scale * place.y);
+    cairo_set_source_rgb(canvas, line.red, line.green, line.blue);
+    cairo_set_line_width(canvas, 1.6);
+    cairo_stroke(canvas);
+  }
+  cairo_restore(canvas);
+}
+
 void check(const Overlay& overlay) {
   require(overlay.height > 0 && overlay.width > 0 &&
               static_cast<int64_t>(overlay.pixels.size()) == 3 * overlay.height * overlay.width,
@@ -137,6 +149,7 @@ class FigurePainter {
       cairo_save(canvas_);
       cairo_translate(canvas_, x, y);
       paint_picture(canvas_, overlay, zoom);
+      paint_outlines(canvas_, overlay, zoom);
       cairo_restore(canvas_);
     }
     if (overlay.weights.empty()) return {width, kTitle + height};
@@ -194,6 +207,16 @@ std::string draw(const OverlayFigure& figure, PictureFormat format) {
   for (const Overlay& panel : figure.panels) check(panel);
   return draw_picture(format,
                       [&](cairo_t* canvas, bool paint) { return FigurePainter(canvas, paint).draw(figure); });
+}
+
+std::string draw_pixels(int64_t height, int64_t width, const std::vector<uint8_t>& pixels,
+                        PictureFormat format) {
+  const Overlay overlay{.title = {}, .height = height, .width = width, .pixels = pixels};
+  check(overlay);
+  return draw_picture(format, [&](cairo_t* canvas, bool paint) {
+    if (paint) paint_picture(canvas, overlay, 1);
+    return PictureSize{static_cast<double>(width), static_cast<double>(height)};
+  });
 }
 
 }  // namespace fovea

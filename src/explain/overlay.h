@@ -9,6 +9,15 @@
 
 namespace fovea {
 
+// A line through points of a picture, in its pixels: a box, a path.
+struct Outline {
+  struct Place {
+    double x = 0, y = 0;
+  };
+  std::vector<Place> points;
+  double red = 1, green = 1, blue = 0;  // 0 to 1
+};
+
 struct Overlay {
   std::string title;  // may be empty
   int64_t height = 0, width = 0;
@@ -18,6 +27,7 @@ struct Overlay {
   // shows through in grey.
   int64_t rows = 0, columns = 0;
   std::vector<float> weights = {};
+  std::vector<Outline> outlines = {};  // drawn over it
 };
 
 // The picture's pixels under its weights, row by row: 0x00RRGGBB.
@@ -30,5 +40,9 @@ struct OverlayFigure {
   int across = 4;
 };
 std::string draw(const OverlayFigure& figure, PictureFormat format);
+
+// The picture alone, pixel by pixel: [height, width, 3].
+std::string draw_pixels(int64_t height, int64_t width, const std::vector<uint8_t>& pixels,
+                        PictureFormat format);
 
 }  // namespace fovea

@@ -1,20 +1,13 @@
 #include "models/classification.h"
 
-#include "autograd/ops.h"
-#include "autograd/ops_loss.h"
-#include "nn/choices.h"
+#include "models/class_loss.h"
 
 namespace fovea::models {
 
 Var ClassificationModel::loss(const Sentences& texts, std::span<const int32_t> labels, float smoothing,
                               nn::Context& context) const {
   context.choices.clear();
-  const Var scores = logits(texts, context);
-  const Var mean = cross_entropy(scores, labels, {.smoothing = smoothing});
-  if (context.choices.empty()) return mean;
-  const Tensor each =
-      cross_entropy(scores.detach(), labels, {.smoothing = smoothing, .reduction = Reduction::none}).value();
-  return mean + nn::choices_loss(context, each.contiguous().span());
+  return class_loss(logits(texts, context), labels, smoothing, context);
 }
 
 void check_classes(const ClassSettings& s) {

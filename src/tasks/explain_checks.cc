@@ -96,6 +96,16 @@ void refuse_except(const ExplainOptions& options, std::initializer_list<std::str
   });
 }
 
+// Heads and layers of a vision Transformer; whether the model is one is known when it is open.
+void check_explain_image(const ExplainOptions& o, const std::string& form, const std::string& is) {
+  refuse_except(o, {"layer", "head"}, is);
+  const std::initializer_list<Given> of_heads = {{"--layer", o.layer.has_value()},
+                                                 {"--head", o.head.has_value()}};
+  if (form == ".json" || form == ".html")
+    refuse(of_heads, " does not apply to a ", form, " file, which holds every layer and head");
+  if (form == ".txt") refuse(of_heads, " does not apply to a .txt file, which holds probabilities");
+}
+
 void check_explain_picture(const ExplainOptions& options, const std::string&, const std::string& is) {
   refuse_except(options, {}, is);
 }

@@ -17,6 +17,7 @@ enum class FolderKind {
   text_classifier,
   image_classifier,
   series,   // a model of number sequences
+  partition,
   encoder,  // of the BERT family, without a classifier
 };
 // "translator", "text classifier", "image classifier", "encoder of the BERT family"
@@ -27,6 +28,7 @@ enum class InputForm { text, picture, numbers };
 
 // What can be asked of a folder.
 enum class Ability { translate, classify, explain, embed, fill, predict };
+enum class Ability { translate, classify, partition, explain, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 

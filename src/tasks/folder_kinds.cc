@@ -33,6 +33,10 @@ constexpr std::array kKinds = {
     KindRecord{FolderKind::series, "series", "a model of number sequences", "fovea train series",
                Ability::predict, InputForm::numbers, models::has_attention<models::SeriesModels>, no_options,
                open_series},
+               check_explain_image, open_image_classifier},
+    KindRecord{FolderKind::partition, "partition", "a ship detector", "fovea train partition",
+               Ability::partition, InputForm::picture, models::has_attention<models::Partitioners>,
+               check_explain_picture, open_partition},
     KindRecord{FolderKind::encoder, nullptr, "an encoder of the BERT family", nullptr, Ability::embed,
                InputForm::text, no_attention, no_explanation, open_embedder},
 };
@@ -40,6 +44,7 @@ constexpr std::array kKinds = {
 constexpr std::array kAbilities = {
     AbilityRecord{Ability::translate, "translate", "a translator"},
     AbilityRecord{Ability::classify, "classify", "a classifier"},
+    AbilityRecord{Ability::partition, "partition", "a ship detector"},
     AbilityRecord{Ability::explain, "explain", "a model of a task, such as a translator or a classifier"},
     AbilityRecord{Ability::embed, "embed",
                   "a folder of the BERT family, as Hugging Face's libraries save it"},

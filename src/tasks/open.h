@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "infer/rotated_boxes.h"
 #include "io/json.h"
 #include "tasks/encoder.h"
 #include "tasks/evaluation.h"
@@ -63,6 +64,7 @@ struct Answer {
   std::vector<float> vector = {};                      // embed
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
   std::vector<float> numbers = {};  // predict: a number, or of a forecast [steps, target columns]
+  std::vector<infer::FoundShip> ships = {};            // partition
 };
 
 struct Explanation {

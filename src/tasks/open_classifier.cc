@@ -135,11 +135,15 @@ class OpenImageClassifier : public OpenFolder {
   Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,
                       size_t columns) const override {
     check_explain(contents(), options, form);
+    for (const auto& [flag, value] : {std::pair{"--layer", options.layer}, std::pair{"--head", options.head}})
+      require(!value || model_.network->patch_grid().h > 0, flag,
+              " needs self-attention, as `fovea train image --model vit` makes it; ",
+              contents().description(), " (", contents().model, ")");
     const ImageExplanation shown =
         explain_image(model_, errors_as<FileError>([&] { return pixels_of(input); }));
-    return {told_text(shown.prediction, shown.labels), form.empty()
-                                                           ? explain_image_text(shown, columns)
-                                                           : explain_image_file(shown, "explanation" + form)};
+    return {told_text(shown.prediction, shown.labels),
+            form.empty() ? explain_image_text(shown, columns, options)
+                         : explain_image_file(shown, "explanation" + form, options)};
   }
 
   Evaluation evaluate(const TestFiles& files) const override {

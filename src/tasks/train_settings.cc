@@ -10,6 +10,7 @@
 #include "tasks/pretrain.h"
 #include "tasks/train_classify.h"
 #include "tasks/train_image.h"
+#include "tasks/train_partition.h"
 #include "tasks/train_series.h"
 #include "tasks/train_translate.h"
 
@@ -259,6 +260,7 @@ FOVEA_TRAINING(ClassifyTraining);
 FOVEA_TRAINING(ImageTraining);
 FOVEA_TRAINING(PretrainTraining);
 FOVEA_TRAINING(SeriesTraining);
+FOVEA_TRAINING(PartitionTraining);
 FOVEA_TRAINING(TranslateTraining);
 #undef FOVEA_TRAINING
 

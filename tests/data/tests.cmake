@@ -1,3 +1,4 @@
+fovea_test(data/ships_test unit)
 fovea_test(data/text_test unit)
 fovea_test(data/corpus_test unit)
 fovea_test(data/tokenizer_test unit)
