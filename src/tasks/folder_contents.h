@@ -27,8 +27,7 @@ std::string_view name_of(FolderKind kind);
 enum class InputForm { text, picture, numbers };
 
 // What can be asked of a folder.
-enum class Ability { translate, classify, explain, embed, fill, predict };
-enum class Ability { translate, classify, partition, explain, embed, fill };
+enum class Ability { translate, classify, partition, predict, explain, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 
