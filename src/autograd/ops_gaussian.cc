@@ -14,8 +14,8 @@ Var gaussian_log_probability(const Var& mean, const Tensor& drawn, float deviati
   const int64_t rows = mean.size(0), axes = mean.size(1);
   const Tensor m = mean.value().contiguous(), x = drawn.contiguous();
   const double scale = 1 / (double{deviation} * deviation);
-  const double constant = -static_cast<double>(axes) * (std::log(double{deviation}) +
-                                                        0.5 * std::log(2 * std::numbers::pi));
+  const double constant =
+      -static_cast<double>(axes) * (std::log(double{deviation}) + 0.5 * std::log(2 * std::numbers::pi));
   Tensor y(Shape{rows});
   for (int64_t r = 0; r < rows; ++r) {
     double squares = 0;
@@ -26,8 +26,8 @@ Var gaussian_log_probability(const Var& mean, const Tensor& drawn, float deviati
   return record(std::move(y), {mean}, [=](const Tensor& grad) {
     const Tensor d(m.shape());
     for (int64_t i = 0; i < rows * axes; ++i)
-      d.data()[i] = static_cast<float>(grad.data()[i / axes] * scale *
-                                       (double{x.data()[i]} - double{m.data()[i]}));
+      d.data()[i] =
+          static_cast<float>(grad.data()[i / axes] * scale * (double{x.data()[i]} - double{m.data()[i]}));
     mean.add_grad(d);
   });
 }

@@ -86,7 +86,8 @@ GlimpseClassifier::GlimpseClassifier(const GlimpseSizes& sizes, Rng& rng)
 }
 
 void GlimpseClassifier::check_pictures(const Tensor& pictures) const {
-  require(pictures.rank() == 4 && pictures.size(3) == sizes_.channels && pictures.size(1) > 0 && pictures.size(2) > 0,
+  require(pictures.rank() == 4 && pictures.size(3) == sizes_.channels && pictures.size(1) > 0 &&
+              pictures.size(2) > 0,
           "glimpse model: got pictures of shape ", pictures.shape(), ", wanted [pictures, height, width, ",
           sizes_.channels, "]");
 }
@@ -210,9 +211,10 @@ SoftGlimpses::SoftGlimpses(const SoftGlimpseConfig& config, Rng& rng)
       spec_{.selection = parse_selection(config.selection)},
       query_(config.hidden, config.features, rng),
       key_(config.hidden, config.features, rng) {
-  require(spec_.selection.kind != SelectionKind::argmax,
-          "glimpse model: selection argmax: no gradient reaches the query through it; choose hard, which is trained by "
-          "REINFORCE and takes the largest score at use");
+  require(
+      spec_.selection.kind != SelectionKind::argmax,
+      "glimpse model: selection argmax: no gradient reaches the query through it; choose hard, which is trained by "
+      "REINFORCE and takes the largest score at use");
   add_child("query", query_);
   add_child("key", key_);
 }
@@ -230,7 +232,8 @@ SoftGlimpses::Walk SoftGlimpses::walk(const Tensor& pictures, nn::Context& conte
         .training = context.training,
         .weights = weights,
         .name = "glimpse",
-        .site = {.kind = AttentionSite::Kind::other, .grid_height = config_.grid, .grid_width = config_.grid}};
+        .site = {
+            .kind = AttentionSite::Kind::other, .grid_height = config_.grid, .grid_width = config_.grid}};
     if (context.training && draws(spec_.selection)) request.seed = context.next_seed();
     const Var query = reshape(query_(state.h), {count, 1, 1, config_.features});
     const AttentionResult found = attend(query, keys, values, spec_, request);

@@ -37,23 +37,26 @@ struct GlimpseSizes {
   template <class Owner>
   static constexpr auto fields_of() {
     return std::tuple{
-        Sized{"classes", static_cast<int64_t Owner::*>(&GlimpseSizes::classes), "kinds of pictures", between(0, 1e6)},
+        Sized{"classes", static_cast<int64_t Owner::*>(&GlimpseSizes::classes), "kinds of pictures",
+              between(0, 1e6)},
         Sized{"channels", static_cast<int64_t Owner::*>(&GlimpseSizes::channels),
               "channels of a picture: 1 for grey, 3 for colours", between(1, 1024)},
         Sized{"glimpses", static_cast<int64_t Owner::*>(&GlimpseSizes::glimpses), "glimpses of each picture",
               between(1, 1000)},
         Sized{"patch", static_cast<int64_t Owner::*>(&GlimpseSizes::patch),
               "side of a glimpse in pixels, at every scale", between(1, 256)},
-        Sized{"scales", static_cast<int64_t Owner::*>(&GlimpseSizes::scales),
-              "windows of a glimpse: each is twice as wide as the one before, and averaged to the same number of pixels",
-              between(1, 8)},
+        Sized{
+            "scales", static_cast<int64_t Owner::*>(&GlimpseSizes::scales),
+            "windows of a glimpse: each is twice as wide as the one before, and averaged to the same number of pixels",
+            between(1, 8)},
         Field{"core", static_cast<std::string Owner::*>(&GlimpseSizes::core),
               "recurrent core: rnn (with ReLU, as in the paper) or lstm"},
-        Sized{"hidden", static_cast<int64_t Owner::*>(&GlimpseSizes::hidden), "features of the recurrent state",
-              kWidths},
-        Sized{"features", static_cast<int64_t Owner::*>(&GlimpseSizes::features),
-              "features of what is seen, and of where; also of the hidden layer that chooses the next location",
-              kWidths}};
+        Sized{"hidden", static_cast<int64_t Owner::*>(&GlimpseSizes::hidden),
+              "features of the recurrent state", kWidths},
+        Sized{
+            "features", static_cast<int64_t Owner::*>(&GlimpseSizes::features),
+            "features of what is seen, and of where; also of the hidden layer that chooses the next location",
+            kWidths}};
   }
 };
 
@@ -66,12 +69,13 @@ struct RamConfig : GlimpseSizes {
     using T = RamConfig;
     return std::tuple_cat(
         fields_of<T>(),
-        std::tuple{Sized{"copies", &T::copies, "Monte Carlo copies of each picture in a batch of training",
-                         between(1, 1000)},
-                   Sized{"deviation", &T::deviation,
-                         "standard deviation of the locations drawn in training; a picture reaches from -1 to 1",
-                         between(1e-4, 10)},
-                   Sized{"reinforce", &T::reinforce, "weight of the REINFORCE loss", between(0, 1e6)}});
+        std::tuple{
+            Sized{"copies", &T::copies, "Monte Carlo copies of each picture in a batch of training",
+                  between(1, 1000)},
+            Sized{"deviation", &T::deviation,
+                  "standard deviation of the locations drawn in training; a picture reaches from -1 to 1",
+                  between(1e-4, 10)},
+            Sized{"reinforce", &T::reinforce, "weight of the REINFORCE loss", between(0, 1e6)}});
   }
 };
 
@@ -83,9 +87,11 @@ struct SoftGlimpseConfig : GlimpseSizes {
     using T = SoftGlimpseConfig;
     return std::tuple_cat(
         fields_of<T>(),
-        std::tuple{Sized{"grid", &T::grid, "glimpses along each side of the grid that attention weighs", between(1, 64)},
-                   Field{"selection", &T::selection,
-                         "how scores become weights: soft, sparsemax, gumbel(1), top_k(4), or hard (REINFORCE)"}});
+        std::tuple{
+            Sized{"grid", &T::grid, "glimpses along each side of the grid that attention weighs",
+                  between(1, 64)},
+            Field{"selection", &T::selection,
+                  "how scores become weights: soft, sparsemax, gumbel(1), top_k(4), or hard (REINFORCE)"}});
   }
 };
 

@@ -156,6 +156,6 @@ if __name__ == "__main__":
     tensors = {}
     make_ram(tensors, "rnn", 1, 3, 4, 2, (11, 14), 3)
     make_ram(tensors, "lstm", 2, 1, 3, 1, (9, 8), 4)
-    make_soft(tensors, "rnn", 1, 3, 2, (10, 9), 3, 3)
+    make_soft(tensors, "rnn", 1, 3, 2, (10, 11), 3, 3)
     make_soft(tensors, "lstm", 2, 2, 1, (8, 8), 2, 4)
     save("glimpse.safetensors", tensors)

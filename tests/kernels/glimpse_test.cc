@@ -12,10 +12,14 @@ using testing::Guarded;
 
 TEST(Glimpses, EqualTheReferenceAtEverySizeAndPlaceAndThreadCount) {
   for (const GlimpseShape& shape :
-       {GlimpseShape{.pictures = 3, .height = 7, .width = 5, .channels = 1, .copies = 1, .patch = 3, .scales = 1},
-        GlimpseShape{.pictures = 2, .height = 9, .width = 12, .channels = 3, .copies = 17, .patch = 4, .scales = 3},
-        GlimpseShape{.pictures = 1, .height = 1, .width = 1, .channels = 2, .copies = 9, .patch = 1, .scales = 2},
-        GlimpseShape{.pictures = 5, .height = 28, .width = 28, .channels = 1, .copies = 4, .patch = 8, .scales = 4},
+       {GlimpseShape{
+            .pictures = 3, .height = 7, .width = 5, .channels = 1, .copies = 1, .patch = 3, .scales = 1},
+        GlimpseShape{
+            .pictures = 2, .height = 9, .width = 12, .channels = 3, .copies = 17, .patch = 4, .scales = 3},
+        GlimpseShape{
+            .pictures = 1, .height = 1, .width = 1, .channels = 2, .copies = 9, .patch = 1, .scales = 2},
+        GlimpseShape{
+            .pictures = 5, .height = 28, .width = 28, .channels = 1, .copies = 4, .patch = 8, .scales = 4},
         GlimpseShape{.pictures = 0, .height = 4, .width = 4}}) {
     const Guarded x = Guarded::random(shape.pictures * shape.height * shape.width * shape.channels, 1);
     Guarded locations = Guarded::random(2 * shape.rows(), 2);
@@ -44,7 +48,8 @@ TEST(Glimpses, WhatLiesOutsideIsZeroAndCoarseScalesAreMeans) {
   const std::vector<float> picture(4, 1.0f);  // 2 x 2, all white
   const float corner[] = {-1, -1};
   std::vector<float> y(8);
-  glimpses({.pictures = 1, .height = 2, .width = 2, .patch = 2, .scales = 2}, picture.data(), corner, y.data());
+  glimpses({.pictures = 1, .height = 2, .width = 2, .patch = 2, .scales = 2}, picture.data(), corner,
+           y.data());
   EXPECT_EQ(y, (std::vector<float>{0, 0, 0, 1, 0, 0, 0, 1}));
 }
 

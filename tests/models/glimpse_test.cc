@@ -36,15 +36,16 @@ std::vector<int32_t> labels_in(const SafetensorsFile& file, const std::string& n
 template <class Loss>
 void expect_golden_training(const GlimpseClassifier& network, const SafetensorsFile& file,
                             const std::string& prefix, Loss loss_at) {
-  nn::load_parameters(network,
-                      [&](std::string_view name) { return file->tensor(prefix + "weight." + std::string(name)); });
+  nn::load_parameters(
+      network, [&](std::string_view name) { return file->tensor(prefix + "weight." + std::string(name)); });
   const std::vector<float> losses = file->read(prefix + "losses");
   train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = 0.003});
   for (size_t step = 0; step < losses.size(); ++step) {
     optimizer.clear_grad();
     const Var loss = loss_at(static_cast<int64_t>(step));
     loss.backward();
-    EXPECT_NEAR(loss.value().item(), losses[step], 1e-5 * static_cast<double>(1 + 2 * step)) << "step " << step;
+    EXPECT_NEAR(loss.value().item(), losses[step], 1e-5 * static_cast<double>(1 + 2 * step))
+        << "step " << step;
     if (step == 0)
       for (const auto& [name, parameter] : network.parameters()) {
         const Tensor got = parameter.grad(), wanted = file->tensor(prefix + "grad." + name);
@@ -118,7 +119,8 @@ std::map<std::string, std::vector<float>> gradients(const nn::Module& network) {
   std::map<std::string, std::vector<float>> all;
   for (const auto& [name, parameter] : network.parameters()) {
     const Tensor grad = parameter.grad();
-    all[name] = grad.defined() ? grad.to_vector() : std::vector<float>(static_cast<size_t>(parameter.count()));
+    all[name] =
+        grad.defined() ? grad.to_vector() : std::vector<float>(static_cast<size_t>(parameter.count()));
   }
   return all;
 }
@@ -158,7 +160,8 @@ TEST(Ram, RewardMovesTheLocationNetworkAlone) {
   for (const auto& [name, without] : found[0]) {
     const std::vector<float>& with = found[1].at(name);
     if (name.starts_with("locate")) {
-      EXPECT_EQ(without, std::vector<float>(without.size(), 0.0f)) << name << ": nothing but the reward reaches it";
+      EXPECT_EQ(without, std::vector<float>(without.size(), 0.0f))
+          << name << ": nothing but the reward reaches it";
       EXPECT_NE(with, without) << name;
     } else {
       EXPECT_EQ(with, without) << name << " must not learn from the reward";
@@ -299,24 +302,29 @@ Estimates reinforce_gradients(const Ram& network, const Tensor& picture, int32_t
 
 TEST(Ram, ReinforceIsUnbiasedAgainstEnumerationAndTheBaselineLowersItsVariance) {
   RamConfig config = tiny_config();
-  config.copies = 2000;
-  Rng rng(11);
-  const Ram network(config, rng);
-  for (const auto& [name, parameter] : network.parameters()) {
-    Tensor value = parameter.value().clone();
-    // Larger weights make the reward depend on where the model looks.
-    for (float& x : value.span()) x = name.starts_with("where") ? 0 : 3 * x;
-    if (name == "baseline.weight") value.fill(0.05f);
-    parameter.set_value(value);
-  }
+  config.copies = 1000;
   const Tensor picture = random_pictures({1, 4, 4, 1}, 21);
   const int32_t label = 1;
+  // The first network whose reward depends on where it looks.
+  std::unique_ptr<Ram> chosen;
+  double expected = 0;
+  for (uint64_t seed = 1; seed < 200 && !(expected > 0.3 && expected < 0.7); ++seed) {
+    Rng rng(seed);
+    chosen = std::make_unique<Ram>(config, rng);
+    for (const auto& [name, parameter] : chosen->parameters()) {
+      Tensor value = parameter.value().clone();
+      for (float& x : value.span()) x = name.starts_with("where") ? 0 : 3 * x;
+      if (name == "baseline.weight") value.fill(0.05f);
+      parameter.set_value(value);
+    }
+    expected = Enumeration(*chosen, config, picture, label).expected_reward();
+  }
+  const Ram& network = *chosen;
   const Enumeration exact(network, config, picture, label);
-  const double expected = exact.expected_reward();
-  ASSERT_GT(expected, 0.1);
-  ASSERT_LT(expected, 0.9);
+  ASSERT_GT(expected, 0.3);
+  ASSERT_LT(expected, 0.7);
 
-  const Estimates found = reinforce_gradients(network, picture, label, 200);
+  const Estimates found = reinforce_gradients(network, picture, label, 400);
   double largest = 0, worst = 0;
   for (const auto& [name, estimates] : found.mean)
     for (size_t i = 0; i < estimates.size(); ++i) {
@@ -342,7 +350,8 @@ TEST(Ram, ReinforceIsUnbiasedAgainstEnumerationAndTheBaselineLowersItsVariance) 
   };
   const double without = variance_with(0), with = variance_with(static_cast<float>(expected));
   std::cout << "expected reward " << expected << "; variance of the gradient of " << config.copies
-            << " draws: " << without << " without a baseline, " << with << " with the expected reward as baseline\n";
+            << " draws: " << without << " without a baseline, " << with
+            << " with the expected reward as baseline\n";
   EXPECT_LT(with, 0.9 * without);
 }
 
@@ -384,7 +393,9 @@ TEST(GlimpseModels, PathsAreDrawnOnlyWhenAskedFor) {
   Rng rng(2);
   const Ram network(tiny_config(), rng);
   const Tensor pictures = random_pictures({3, 8, 8, 1}, 4);
-  const auto path = [&](const Rollouts& rollouts) { return network.trace(pictures, rollouts).locations[1].to_vector(); };
+  const auto path = [&](const Rollouts& rollouts) {
+    return network.trace(pictures, rollouts).locations[1].to_vector();
+  };
   EXPECT_EQ(path({}), path({}));
   EXPECT_EQ(path({.copies = 4, .seed = 3}), path({.copies = 4, .seed = 3}));
   EXPECT_NE(path({.copies = 4, .seed = 3}), path({.copies = 4, .seed = 4}));
@@ -403,7 +414,9 @@ TEST(GlimpseModels, NonsenseIsRefused) {
   grid.classes = 2, grid.selection = "argmax";
   EXPECT_THAT(message_of([&] { SoftGlimpses(grid, rng); }), HasSubstr("choose hard"));
   const Ram network(tiny_config(), rng);
-  EXPECT_THAT(message_of([&] { network.trace(Tensor::zeros({1, 8, 8, 3})); }),
+  EXPECT_THAT(message_of([&] {
+                network.trace(Tensor::zeros({1, 8, 8, 3}));
+              }),
               HasSubstr("wanted [pictures, height, width, 1]"));
 }
 

@@ -62,7 +62,8 @@ void glimpses(const GlimpseShape& s, const float* x, const float* locations, flo
           for (int64_t c = 0; c < s.channels; ++c) {
             float sum = 0;
             for (int64_t v = 0; v < zoom; ++v)
-              for (int64_t h = 0; h < zoom; ++h) sum += pixel(row, top + i * zoom + v, left + j * zoom + h, c);
+              for (int64_t h = 0; h < zoom; ++h)
+                sum += pixel(row, top + i * zoom + v, left + j * zoom + h, c);
             *y++ = sum / static_cast<float>(zoom * zoom);
           }
     }
