@@ -34,6 +34,7 @@ constexpr const char* kFooter =
 struct Flags {
   std::string folder, compute;
   std::vector<std::string> pictures;
+  int64_t rollouts = 0;
   tasks::TestFiles test;
   bool scores = false, json = false;
   bool error_chosen = false;  // --on-error was given
@@ -123,8 +124,9 @@ void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
 void run(const Flags& flags) {
   require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty()),
           "--label-column and --text-column describe the file of --test; there is none");
-  const auto model =
-      tasks::open(flags.folder, {.purpose = tasks::Ability::classify, .compute = flags.compute});
+  const auto model = tasks::open(
+      flags.folder,
+      {.purpose = tasks::Ability::classify, .compute = flags.compute, .rollouts = flags.rollouts});
   if (!flags.test.paths.empty()) return run_test(flags, *model);
   if (model->contents().input() == tasks::InputForm::picture) return run_pictures(flags, *model);
   run_texts(flags, *model);
@@ -159,6 +161,11 @@ void add_classify(CLI::App& app) {
           "--text-column", flags->test.text_column,
           "--test on texts: column of the texts, by name or number from 1 (default: found by its name)")
       ->type_name("COLUMN");
+  verb->add_option(
+          "--rollouts", flags->rollouts,
+          "glimpse model (ram): draw this many paths for each picture and average their probabilities "
+          "(default 0: the most likely path)")
+      ->type_name("INT");
   add_on_error(*verb, flags->lines.on_error);
   verb->get_option("--on-error")
       ->description(

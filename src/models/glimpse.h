@@ -34,6 +34,9 @@ struct GlimpseSizes {
   int64_t hidden = 256;
   int64_t features = 128;
 
+  // Whether `fovea explain` has something to show.
+  bool has_attention() const { return true; }
+
   template <class Owner>
   static constexpr auto fields_of() {
     return std::tuple{

@@ -16,7 +16,8 @@ enum class FolderKind {
   translator,
   text_classifier,
   image_classifier,
-  encoder,  // of the BERT family, without a classifier
+  glimpse_classifier,  // looks at a picture glimpse by glimpse
+  encoder,             // of the BERT family, without a classifier
 };
 // "translator", "text classifier", "image classifier", "encoder of the BERT family"
 std::string_view name_of(FolderKind kind);

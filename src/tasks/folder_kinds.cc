@@ -26,6 +26,9 @@ constexpr std::array kKinds = {
     KindRecord{FolderKind::image_classifier, "image", "an image classifier", "fovea train image",
                Ability::classify, InputForm::picture, models::has_attention<models::ImageClassifiers>,
                check_explain_picture, open_image_classifier},
+    KindRecord{FolderKind::glimpse_classifier, "glimpse", "a glimpse classifier", "fovea train glimpse",
+               Ability::classify, InputForm::picture, models::has_attention<models::GlimpseClassifiers>,
+               check_explain_picture, open_glimpse_classifier},
     KindRecord{FolderKind::encoder, nullptr, "an encoder of the BERT family", nullptr, Ability::embed,
                InputForm::text, no_attention, no_explanation, open_embedder},
 };

@@ -54,6 +54,8 @@ std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const Open
   FolderContents contents = look_into(folder);
   const Ability purpose = options.purpose.value_or(record_of(contents.kind).ability);
   contents.require_can(purpose);
+  require(options.rollouts == 0 || contents.kind == FolderKind::glimpse_classifier,
+          "--rollouts needs a glimpse classifier that draws its path; ", contents.description());
   return open_kind(std::move(contents), purpose, options);
 }
 

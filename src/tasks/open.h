@@ -36,6 +36,8 @@ struct OpenOptions {
   std::optional<Ability> purpose = {};  // empty: what the folder is for
   std::string compute = {};             // "float32" or "int8"; empty: as the folder says
   EmbedOptions embed = {};
+  // Glimpse classifier: paths drawn for each picture, whose probabilities are averaged; 0: the path of the means.
+  int64_t rollouts = 0;
 };
 
 struct AnswerOptions {
