@@ -34,6 +34,9 @@ constexpr const char* kFooter =
     "Image classifier: the weight of each place as a heat map over the picture, or the gate of each channel; .txt has "
     "the\n"
     "probabilities.\n\n"
+    "Glimpse classifier: the windows on the picture in order, what each showed, and the probabilities after every glimpse.\n"
+    "Clip classifier: the frames of a folder as a film strip with the weight of each; .txt has a frame and its weight on "
+    "each\nline.\n\n"
     "Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), "
     "and rows "
     "would\n"
@@ -63,7 +66,7 @@ void run(const Flags& flags) {
   if (!flags.out.empty()) tasks::check_explain_ending(flags.out);
   const std::string form = std::filesystem::path(flags.out).extension().string();
   check_explain(contents, flags.options, form);
-  const bool picture = contents.input() == tasks::InputForm::picture;
+  const bool picture = contents.input() != tasks::InputForm::text;
   if (!picture) refuse_file_name(flags, contents);
   const tasks::Input input = picture ? tasks::read_input(flags.input) : tasks::Input{flags.input};
   const auto model = tasks::open(flags.folder);
@@ -98,7 +101,8 @@ void add_explain(CLI::App& app) {
       "explain", "show what a model looks at as it translates or labels a text or a picture");
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
-  verb->add_option("input", flags->input, "the sentence to translate, the text to label, or a picture file")
+  verb->add_option("input", flags->input,
+                   "the sentence to translate, the text to label, a picture file, or a folder of frames")
       ->required()
       ->type_name("TEXT");
   verb->add_option("--out", flags->out,

@@ -10,6 +10,7 @@ void add_train(CLI::App& app) {
   add_train_classify(*train);
   add_train_image(*train);
   add_train_glimpse(*train);
+  add_train_clip(*train);
 }
 
 }  // namespace fovea::cli

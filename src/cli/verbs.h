@@ -25,6 +25,7 @@ void add_translate(CLI::App& app);
 void add_train_classify(CLI::App& train);
 void add_train_image(CLI::App& train);
 void add_train_glimpse(CLI::App& train);
+void add_train_clip(CLI::App& train);
 void add_train_translate(CLI::App& train);
 
 }  // namespace fovea::cli

@@ -35,14 +35,15 @@ void paste(std::span<const uint8_t> picture, const PictureForm& form, const Plac
                 out.begin() + ((at.row + row) * canvas.width + at.column) * canvas.channels);
 }
 
-// Adds fragments of pictures other than picture i.
+// Adds fragments of pictures other than picture i, or of any where i is none of them.
 void add_fragments(const Pictures& pictures, int64_t i, const Scene& scene, const PictureForm& canvas,
                    Rng& rng, std::span<uint8_t> out) {
   const PictureForm& form = pictures.form;
   const int64_t length = scene.side * form.channels;
   for (int64_t f = 0; f < scene.fragments; ++f) {
-    int64_t other = rng.below(std::max<int64_t>(1, pictures.count() - 1));
-    if (other >= i && pictures.count() > 1) ++other;
+    const bool one_left_out = i < pictures.count() && pictures.count() > 1;
+    int64_t other = rng.below(pictures.count() - one_left_out);
+    if (one_left_out && other >= i) ++other;
     const std::span<const uint8_t> picture = pictures.picture(other);
     const Place from = draw_place(form, scene.side, scene.side, rng);
     const Place to = draw_place(canvas, scene.side, scene.side, rng);
@@ -97,6 +98,11 @@ void draw_scene(const Pictures& pictures, int64_t i, const Scene& scene, Rng rng
   if (scene.blended) paste(picture, form, at, canvas, out);
   add_fragments(pictures, i, scene, canvas, rng, out);
   if (!scene.blended) paste(picture, form, at, canvas, out);
+}
+
+void draw_fragments(const Pictures& pictures, const Scene& scene, Rng rng, std::span<uint8_t> out) {
+  std::fill(out.begin(), out.end(), uint8_t{0});
+  add_fragments(pictures, pictures.count(), scene, scene_form(scene, pictures.form), rng, out);
 }
 
 Tensor draw_scenes(const Pictures& pictures, std::span<const int64_t> chosen, const Scene& scene,

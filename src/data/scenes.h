@@ -37,6 +37,9 @@ PictureForm scene_form(const Scene& scene, const PictureForm& source);
 // The scene of picture i. out: [height, width, channels] of scene_form().
 void draw_scene(const Pictures& pictures, int64_t i, const Scene& scene, Rng rng, std::span<uint8_t> out);
 
+// A frame of fragments alone, on black. out: [height, width, channels] of scene_form().
+void draw_fragments(const Pictures& pictures, const Scene& scene, Rng rng, std::span<uint8_t> out);
+
 // The scenes of the chosen pictures as values from 0 to 1: [chosen, height, width, channels]. On all threads; scene r
 // is drawn from stream r of the seed.
 Tensor draw_scenes(const Pictures& pictures, std::span<const int64_t> chosen, const Scene& scene,

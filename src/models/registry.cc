@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/vision_registry.h"
 #include "nn/init.h"
 
 namespace fovea::models {
@@ -103,6 +104,7 @@ FOVEA_FAMILY(Translators);
 FOVEA_FAMILY(Classifiers);
 FOVEA_FAMILY(ImageClassifiers);
 FOVEA_FAMILY(GlimpseClassifiers);
+FOVEA_FAMILY(ClipClassifiers);
 #undef FOVEA_FAMILY
 
 }  // namespace fovea::models

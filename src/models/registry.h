@@ -9,7 +9,6 @@
 
 #include "io/json.h"
 #include "models/bahdanau.h"
-#include "models/glimpse.h"
 #include "models/han.h"
 #include "models/image_classifier.h"
 #include "models/lstm_classifier.h"
@@ -62,17 +61,6 @@ struct ImageClassifiers {
   template <class Visit>
   static void for_each(Visit&& visit) {
     visit(ModelEntry<ImageClassifierConfig, ImageClassifier>{"resnet"});
-  }
-};
-
-struct GlimpseClassifiers {
-  using Base = GlimpseClassifier;
-  static constexpr std::array kCounted = {"classes", "channels"};
-  static Json small_counts() { return {{"classes", 2}, {"channels", 1}}; }
-  template <class Visit>
-  static void for_each(Visit&& visit) {
-    visit(ModelEntry<RamConfig, Ram>{"ram"});
-    visit(ModelEntry<SoftGlimpseConfig, SoftGlimpses>{"soft"});
   }
 };
 

@@ -6,15 +6,10 @@
 #include "explain/report.h"
 #include "kernels/conv/glimpse.h"
 #include "tasks/explain.h"
+#include "tasks/picture_files.h"
 
 namespace fovea::tasks {
 namespace {
-
-std::vector<uint8_t> in_colour(std::span<const uint8_t> pixels, int64_t channels) {
-  std::vector<uint8_t> colour;
-  for (const uint8_t value : pixels) colour.insert(colour.end(), channels == 1 ? 3u : 1u, value);
-  return colour;
-}
 
 std::vector<uint8_t> to_bytes(std::span<const float> values) {
   std::vector<uint8_t> bytes;

@@ -17,13 +17,14 @@ enum class FolderKind {
   text_classifier,
   image_classifier,
   glimpse_classifier,  // looks at a picture glimpse by glimpse
-  encoder,             // of the BERT family, without a classifier
+  clip_classifier,
+  encoder,  // of the BERT family, without a classifier
 };
 // "translator", "text classifier", "image classifier", "encoder of the BERT family"
 std::string_view name_of(FolderKind kind);
 
 // What a model reads.
-enum class InputForm { text, picture };
+enum class InputForm { text, picture, clip };
 
 // What can be asked of a folder.
 enum class Ability { translate, classify, explain, embed, fill };

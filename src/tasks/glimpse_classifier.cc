@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "io/file.h"
-#include "models/registry.h"
+#include "models/vision_registry.h"
 #include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/model_folder.h"

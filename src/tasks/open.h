@@ -24,12 +24,14 @@
 
 namespace fovea::tasks {
 
-// One text, or one picture.
+// One text, one picture or one clip.
 struct Input {
   std::string content;    // UTF-8 text, or the bytes of a PNG or JPEG file
-  std::string name = {};  // for messages and JSON: a picture's file name
+  std::string name = {};  // for messages and JSON: the name of a picture's file or a clip's folder
+  std::vector<std::string> frames =
+      {};  // of a clip: the bytes of its picture files, in order; content is then empty
 };
-// A file as an input. Throws FileError naming the file when it cannot be read.
+// A file as an input, or a folder of frames as a clip. Throws FileError naming the file when it cannot be read.
 Input read_input(const std::filesystem::path& path);
 
 struct OpenOptions {

@@ -79,6 +79,7 @@ Evaluation OpenPictureClassifier::evaluate(const TestFiles& files) const {
 
 std::vector<uint8_t> OpenPictureClassifier::pixels_of(const Input& input) const {
   return errors_as<FileError>([&] {
+    require(input.frames.empty(), input.name, " is a folder; wanted a picture file");
     return data::decode_picture_as(std::as_bytes(std::span(input.content)),
                                    input.name.empty() ? "the picture" : input.name, form());
   });

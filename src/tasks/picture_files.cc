@@ -22,4 +22,10 @@ void save_examples(const std::filesystem::path& folder, const data::Pictures& pi
     write_atomically(folder / message(i, ".png"), data::encode_png(pictures.picture(i), pictures.form));
 }
 
+std::vector<uint8_t> in_colour(std::span<const uint8_t> pixels, int64_t channels) {
+  std::vector<uint8_t> colour;
+  for (const uint8_t value : pixels) colour.insert(colour.end(), channels == 1 ? 3u : 1u, value);
+  return colour;
+}
+
 }  // namespace fovea::tasks

@@ -11,7 +11,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/registry.h"
+#include "models/vision_registry.h"
 #include "tasks/glimpse_classifier.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"

@@ -8,6 +8,7 @@
 
 #include "models/registry.h"
 #include "tasks/train_classify.h"
+#include "tasks/train_clip.h"
 #include "tasks/train_glimpse.h"
 #include "tasks/train_image.h"
 #include "tasks/train_translate.h"
@@ -247,6 +248,7 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
   template Json settings_json<Training>(const TrainSettings<Training>&);    \
   template RunIdentity run_identity<Training>(const TrainSettings<Training>&, uint64_t, std::string)
 FOVEA_TRAINING(ClassifyTraining);
+FOVEA_TRAINING(ClipTraining);
 FOVEA_TRAINING(GlimpseTraining);
 FOVEA_TRAINING(ImageTraining);
 FOVEA_TRAINING(TranslateTraining);
