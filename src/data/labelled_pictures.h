@@ -45,9 +45,6 @@ std::vector<uint8_t> read_picture_as(const std::filesystem::path& path, const Pi
 std::vector<uint8_t> decode_picture_as(std::span<const std::byte> file, const std::string& where,
                                        const PictureForm& form);
 
-// A PNG file of pixels [height, width, channels]; 1 or 3 channels.
-std::string encode_png(std::span<const uint8_t> pixels, const PictureForm& form);
-
 // Mean and standard deviation of each channel, of values 0 to 1.
 struct PixelMoments {
   std::vector<float> mean, deviation;

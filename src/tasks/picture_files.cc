@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/png_writer.h"
 #include "io/file.h"
 #include "tasks/training_run.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "data/png_writer.h"
 #include "tasks/train_settings.h"
 
 namespace fovea::tasks {

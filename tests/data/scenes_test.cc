@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "data/png_writer.h"
 
 namespace fovea::data {
 namespace {
@@ -39,7 +40,8 @@ TEST(Scenes, PlainIsThePictureAndTranslatedIsItElsewhere) {
   for (int64_t i = 0; i < 6; ++i) {
     EXPECT_EQ(sum(moved.picture(i)), sum(pictures.picture(i))) << "nothing is lost or added";
     const auto scene = moved.picture(i);
-    first_pixels.push_back(std::find_if(scene.begin(), scene.end(), [](uint8_t v) { return v > 0; }) - scene.begin());
+    first_pixels.push_back(std::find_if(scene.begin(), scene.end(), [](uint8_t v) { return v > 0; }) -
+                           scene.begin());
   }
   std::sort(first_pixels.begin(), first_pixels.end());
   EXPECT_NE(first_pixels.front(), first_pixels.back()) << "places differ";
@@ -86,9 +88,14 @@ TEST(Scenes, WhatDoesNotFitIsRefused) {
     }
     return "no error";
   };
-  EXPECT_THAT(said([] { scene_form({.kind = SceneKind::translated, .size = 20}, {28, 28, 1}); }),
+  EXPECT_THAT(said([] {
+                scene_form({.kind = SceneKind::translated, .size = 20}, {28, 28, 1});
+              }),
               HasSubstr("wanted at least 28"));
-  EXPECT_THAT(said([] { scene_form({.kind = SceneKind::cluttered, .size = 20}, {6, 6, 1}); }), HasSubstr("do not fit"));
+  EXPECT_THAT(said([] {
+                scene_form({.kind = SceneKind::cluttered, .size = 20}, {6, 6, 1});
+              }),
+              HasSubstr("do not fit"));
   EXPECT_THAT(said([] { scene_named("clutered"); }), HasSubstr("did you mean 'cluttered'"));
 }
 
