@@ -3,7 +3,7 @@
 #include "cli/signals.h"
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
-#include "cli/verbs.h"
+#include "cli/train_vision.h"
 
 namespace fovea::cli {
 namespace {
