@@ -114,7 +114,7 @@ TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& 
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
-  plan.passes = 20;
+  plan.passes = 40;
   plan.sizes.assign(static_cast<size_t>(pictures.count()), {1, 0});
   plan.batch_size = *training.batch;
   plan.batch_unit = plan.unit = "pictures";

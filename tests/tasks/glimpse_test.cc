@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <numeric>
 
 #include "base/parallel.h"
-#include "data/pictures.h"
 #include "io/file.h"
 #include "tasks/explain_glimpse.h"
 #include "tasks/open.h"
@@ -82,9 +82,9 @@ TEST_F(GlimpseTest, BothModelsLearnAndShowWhereTheyLook) {
     EXPECT_GE(train().best, 95);
     const GlimpseParts parts = load_glimpse_classifier(files_.out);
     EXPECT_EQ(parts.labels.size(), 2u);
-    const GlimpseExplanation seen =
-        explain_glimpses(parts, data::decode_picture_as(std::as_bytes(std::span(read_text(files_.out / "scenes/3.png"))),
-                                                        "3.png", parts.form()));
+    const std::string file = read_text(files_.out / "scenes/3.png");
+    const GlimpseExplanation seen = explain_glimpses(
+        parts, data::decode_picture_as(std::as_bytes(std::span(file)), "3.png", parts.form()));
     EXPECT_EQ(seen.prediction().label, 1);
     ASSERT_EQ(seen.steps.size(), 3u);
     for (const auto& step : seen.steps) {
@@ -178,9 +178,9 @@ TEST_F(GlimpseTest, ADamagedFolderIsNamed) {
     return complaint([&] { load_glimpse_classifier(files_.out); });
   };
   EXPECT_THAT(damaged("scene", nullptr), HasSubstr("without scene"));
-  EXPECT_THAT(damaged("scene", Json{{"kind", "plain"}}), HasSubstr("a scene without size"));
+  EXPECT_THAT(damaged("scene", Json::object({{"kind", "plain"}})), HasSubstr("a scene without size"));
   EXPECT_THAT(damaged("height", 100000), HasSubstr("wanted 1 to 4096"));
-  EXPECT_THAT(damaged("labels", Json{"one"}), HasSubstr("1 labels for 2 classes"));
+  EXPECT_THAT(damaged("labels", Json::array({"one"})), HasSubstr("1 labels for 2 classes"));
 }
 
 }  // namespace
