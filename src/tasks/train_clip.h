@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/fields.h"
@@ -28,7 +29,7 @@ struct ClipTraining {
   std::optional<int64_t> size = {};
   std::optional<bool> grey = {};
   std::optional<int64_t> batch = {};
-  double learning_rate = 5e-4;
+  double learning_rate = 1e-3;
   double weight_decay = 1e-4;
   std::string schedule = "budget";
   double warmup = 0.02;
@@ -41,13 +42,13 @@ struct ClipTraining {
         Field{
             "make", &T::make,
             "of IDX files, what is made of their pictures: bags (positive when one of the pictures is of the class "
-            "--target) or clips (one whole picture at a random place among frames of fragments) (bags)"},
-        Field{"clips", &T::clips, "of IDX files: number of bags or clips made for training (200)"},
-        Field{"test_clips", &T::test_clips, "of IDX files: number made for validation and tests (1000)"},
-        Field{"target", &T::target, "bags: class of the pictures that make a bag positive (9)"},
+            "--target) or clips (one whole picture at a random place among frames of fragments)"},
+        Field{"clips", &T::clips, "of IDX files: number of bags or clips made for training"},
+        Field{"test_clips", &T::test_clips, "of IDX files: number made for validation and tests"},
+        Field{"target", &T::target, "bags: class of the pictures that make a bag positive"},
         Field{"size", &T::size,
-              "side in pixels to which pictures of files are resized (28); IDX files keep theirs"},
-        Field{"grey", &T::grey, "read pictures of files in grey instead of colour (false)"},
+              "side in pixels to which pictures of files are resized; IDX files keep theirs"},
+        Field{"grey", &T::grey, "read pictures of files in grey instead of colour"},
         Field{"batch", &T::batch, "number of clips in a batch"},
         Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
         Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
@@ -65,6 +66,12 @@ struct ClipTraining {
   // The names that a text may have.
   static constexpr Choices kChoices[] = {{"make", "bags, clips"},
                                          {"schedule", "budget, inverse_sqrt, constant"}};
+  static constexpr std::pair<const char*, const char*> kDefaults[] = {{"make", "bags of IDX files"},
+                                                                      {"clips", "200 of IDX files"},
+                                                                      {"test_clips", "1000 of IDX files"},
+                                                                      {"target", "9 with --make bags"},
+                                                                      {"size", "28"},
+                                                                      {"grey", "false"}};
   static train::TrainOptions options() { return {.clip_norm = 5, .log_every = 50, .validations = 10}; }
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/fields.h"
@@ -44,13 +45,11 @@ struct GlimpseTraining {
             "or cluttered (so, among fragments of other pictures)"},
         Field{
             "size", &T::size,
-            "side of a scene in pixels (60 unless plain; plain: pictures of a folder are resized to it, IDX files keep "
-            "their size)"},
-        Field{"fragments", &T::fragments, "cluttered: number of 8 x 8 fragments of other pictures (4)"},
+            "side of a scene in pixels; plain: pictures of a folder are resized to it, IDX files keep their size"},
+        Field{"fragments", &T::fragments, "cluttered: number of 8 x 8 fragments of other pictures"},
         Field{
             "clutter", &T::clutter,
-            "cluttered: blended (fragments are added over the picture) or behind (easier: the picture is pasted last) "
-            "(blended)"},
+            "cluttered: blended (fragments are added over the picture) or behind (easier: the picture is pasted last)"},
         Field{"batch", &T::batch, "number of pictures in a batch"},
         Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
         Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
@@ -69,6 +68,10 @@ struct GlimpseTraining {
   static constexpr Choices kChoices[] = {{"scene", "plain, translated, cluttered"},
                                          {"clutter", "blended, behind"},
                                          {"schedule", "budget, inverse_sqrt, constant"}};
+  static constexpr std::pair<const char*, const char*> kDefaults[] = {
+      {"size", "60; plain scenes have the size of their pictures"},
+      {"fragments", "4 with --scene cluttered"},
+      {"clutter", "blended with --scene cluttered"}};
   static train::TrainOptions options() { return {.clip_norm = 5, .log_every = 100, .validations = 20}; }
 };
 

@@ -58,6 +58,15 @@ std::vector<std::string> choices_of(std::string_view setting) {
   return {};
 }
 
+// What is used where nothing is given and the value depends on other settings.
+template <class Training>
+Json conditional_default(std::string_view setting) {
+  if constexpr (requires { Training::kDefaults; })
+    for (const auto& [name, text] : Training::kDefaults)
+      if (setting == name) return text;
+  return nullptr;
+}
+
 template <class Owner, class Value>
 Setting setting_of(const Field<Owner, Value>& field, const Json& standard, const char* group) {
   return {.name = field.name,
@@ -155,7 +164,9 @@ std::vector<Setting> settings_of(const TrainRequest& request) {
   std::vector<Setting> all;
   for_each_field<Training>([&](const auto& field) {
     if (encoder && contains(kEncodersOwn, field.name)) return;
-    all.push_back(setting_of(field, value_to_json(training.*field.member), "Task"));
+    const Json value = value_to_json(training.*field.member);
+    all.push_back(
+        setting_of(field, value.is_null() ? conditional_default<Training>(field.name) : value, "Task"));
     all.back().choices = choices_of<Training>(field.name);
   });
   for_each_field<train::TrainOptions>([&](const auto& field) {
