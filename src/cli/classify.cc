@@ -34,6 +34,7 @@ constexpr const char* kFooter =
 struct Flags {
   std::string folder, compute;
   std::vector<std::string> pictures;
+  int64_t rollouts = 0;
   tasks::TestFiles test;
   bool scores = false, json = false;
   bool error_chosen = false;  // --on-error was given
@@ -90,11 +91,13 @@ void run_texts(const Flags& flags, const tasks::OpenFolder& model) {
 // Pictures are read a few at a time, so that memory does not grow with their number.
 void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
   constexpr size_t kAtOnce = 32;
-  require(!flags.pictures.empty(), flags.folder,
-          " is an image classifier: name pictures, as in fovea classify ", flags.folder, " picture.png");
+  const bool clips = model.contents().input() == tasks::InputForm::clip;
+  require(!flags.pictures.empty(), model.contents().description(), ": name ",
+          clips ? "folders of frames" : "pictures", ", as in ",
+          model.contents().command(tasks::Ability::classify));
   model.check(flags.options);
   const OnError on_error = flags.error_chosen ? flags.lines.on_error : OnError::skip;
-  InputReport report("picture");
+  InputReport report(clips ? "clip" : "picture");
   for (size_t first = 0; first < flags.pictures.size(); first += kAtOnce) {
     const size_t count = std::min(kAtOnce, flags.pictures.size() - first);
     std::vector<tasks::Input> inputs(count);
@@ -123,10 +126,11 @@ void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
 void run(const Flags& flags) {
   require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty()),
           "--label-column and --text-column describe the file of --test; there is none");
-  const auto model =
-      tasks::open(flags.folder, {.purpose = tasks::Ability::classify, .compute = flags.compute});
+  const auto model = tasks::open(
+      flags.folder,
+      {.purpose = tasks::Ability::classify, .compute = flags.compute, .rollouts = flags.rollouts});
   if (!flags.test.paths.empty()) return run_test(flags, *model);
-  if (model->contents().input() == tasks::InputForm::picture) return run_pictures(flags, *model);
+  if (model->contents().input() != tasks::InputForm::text) return run_pictures(flags, *model);
   run_texts(flags, *model);
 }
 
@@ -137,7 +141,8 @@ void add_classify(CLI::App& app) {
       app.add_subcommand("classify", "label the lines of standard input, or pictures, with a trained model");
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
-  verb->add_option("pictures", flags->pictures, "image model: .png and .jpg files to label")
+  verb->add_option("pictures", flags->pictures,
+                   "image models: .png and .jpg files to label; clip model: folders of frames")
       ->type_name("FILE");
   verb->add_flag("--scores", flags->scores, "print the probability of each label before it");
   verb->add_flag("--json", flags->json,
@@ -159,6 +164,11 @@ void add_classify(CLI::App& app) {
           "--text-column", flags->test.text_column,
           "--test on texts: column of the texts, by name or number from 1 (default: found by its name)")
       ->type_name("COLUMN");
+  verb->add_option(
+          "--rollouts", flags->rollouts,
+          "glimpse model (ram): draw this many paths for each picture and average their probabilities "
+          "(default 0: the most likely path)")
+      ->type_name("INT");
   add_on_error(*verb, flags->lines.on_error);
   verb->get_option("--on-error")
       ->description(

@@ -37,6 +37,9 @@ constexpr const char* kFooter =
     "Number sequences: each feature of a table (or of the first case of a .ts file) as a curve, with the forecast, and below "
     "it\n"
     "the weight of every step; .txt has a step, a feature and a weight on each line.\n\n"
+    "Glimpse classifier: the windows on the picture in order, what each showed, and the probabilities after every glimpse.\n"
+    "Clip classifier: the frames of a folder as a film strip with the weight of each; .txt has a frame and its weight on "
+    "each\nline.\n\n"
     "Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), "
     "and rows "
     "would\n"
@@ -102,7 +105,8 @@ void add_explain(CLI::App& app) {
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
   verb->add_option("input", flags->input,
-                   "the sentence to translate, the text to label, or a file of a picture, a table or cases")
+                   "the sentence to translate, the text to label, a file of a picture, a table or cases, or a folder of "
+                   "frames")
       ->required()
       ->type_name("TEXT");
   verb->add_option("--out", flags->out,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/vision_registry.h"
 #include "nn/init.h"
 
 namespace fovea::models {
@@ -113,6 +114,8 @@ FOVEA_FAMILY(ImageClassifiers);
 FOVEA_FAMILY(SeriesModels);
 FOVEA_FAMILY(Encoders);
 FOVEA_FAMILY(Partitioners);
+FOVEA_FAMILY(GlimpseClassifiers);
+FOVEA_FAMILY(ClipClassifiers);
 #undef FOVEA_FAMILY
 
 }  // namespace fovea::models

@@ -31,6 +31,7 @@ Json to_json(const Evaluation& e) {
             {"macro_f1", e.scores.macro_f1},
             {"classes", Json::object()},
             {"confusion", e.scores.confusion}};
+  for (const auto& [name, value] : e.details) json[name] = value;
   for (size_t i = 0; i < e.labels.size(); ++i) {
     const infer::ClassScore& one = e.scores.classes[i];
     json["classes"][e.labels[i]] = {
@@ -42,6 +43,7 @@ Json to_json(const Evaluation& e) {
 std::string to_text(const Evaluation& e) {
   std::string text = message("accuracy ", percent(e.scores.accuracy, 2), " %, macro F1 ",
                              percent(e.scores.macro_f1, 2), " %, ", e.count, " ", e.unit, "\n");
+  for (const auto& [name, value] : e.details) text += message(name, " ", value, "\n");
   for (size_t i = 0; i < e.labels.size(); ++i) {
     const infer::ClassScore& one = e.scores.classes[i];
     text += message(e.labels[i], ": precision ", percent(one.precision, 1), ", recall ",

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "infer/class_scores.h"
@@ -24,6 +25,7 @@ struct Evaluation {
   int64_t cut = 0, cut_to = 0;  // texts that were longer than the model reads, and how many tokens it reads
   std::vector<std::string> labels;
   infer::ClassScores scores;
+  std::vector<std::pair<std::string, double>> details = {};  // more figures, by name
 };
 
 Evaluation evaluate(std::span<const Prediction> predictions, std::span<const int32_t> targets,

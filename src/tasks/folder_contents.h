@@ -18,6 +18,8 @@ enum class FolderKind {
   image_classifier,
   series,   // a model of number sequences
   partition,
+  glimpse_classifier,  // looks at a picture glimpse by glimpse
+  clip_classifier,
   encoder,  // of the BERT family, without a classifier
 };
 // "translator", "text classifier", "image classifier", "encoder of the BERT family"
@@ -25,6 +27,7 @@ std::string_view name_of(FolderKind kind);
 
 // What a model reads.
 enum class InputForm { text, picture, numbers };
+enum class InputForm { text, picture, clip };
 
 // What can be asked of a folder.
 enum class Ability { translate, classify, partition, predict, explain, embed, fill };

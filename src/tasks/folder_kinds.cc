@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "models/registry.h"
+#include "models/vision_registry.h"
 #include "tasks/explain_checks.h"
 #include "tasks/open_kinds.h"
 
@@ -36,6 +36,13 @@ constexpr std::array kKinds = {
     KindRecord{FolderKind::partition, "partition", "a ship detector", "fovea train partition",
                Ability::partition, InputForm::picture, models::has_attention<models::Partitioners>,
                check_explain_picture, open_partition},
+               check_explain_picture, open_image_classifier},
+    KindRecord{FolderKind::glimpse_classifier, "glimpse", "a glimpse classifier", "fovea train glimpse",
+               Ability::classify, InputForm::picture, models::has_attention<models::GlimpseClassifiers>,
+               check_explain_picture, open_glimpse_classifier},
+    KindRecord{FolderKind::clip_classifier, "clip", "a clip classifier", "fovea train clip",
+               Ability::classify, InputForm::clip, models::has_attention<models::ClipClassifiers>,
+               check_explain_picture, open_clip_classifier},
     KindRecord{FolderKind::encoder, nullptr, "an encoder of the BERT family", nullptr, Ability::embed,
                InputForm::text, no_attention, no_explanation, open_embedder},
 };
@@ -129,6 +136,7 @@ std::string FolderContents::command(Ability ability) const {
                      : input() == InputForm::picture ? " picture.png"
                      : ability == Ability::predict   ? " < rows.csv"
                      : input() == InputForm::numbers ? " rows.csv"
+                     : input() == InputForm::clip    ? " folder-of-frames"
                      : ability == Ability::explain   ? " \"a text\""
                                                      : " < texts.txt";
   return message("fovea ", name_of(ability), " ", folder.string(), what);

@@ -2,6 +2,7 @@
 
 #include "base/error_kinds.h"
 #include "base/thread_limit.h"
+#include "data/clips.h"
 #include "data/text.h"
 #include "io/file.h"
 #include "nn/prepared_linear.h"
@@ -13,6 +14,8 @@ namespace {
 
 // A picture file larger than this is refused before it is read.
 constexpr uint64_t kLargestInput = uint64_t{256} << 20;
+// And all frames of a clip together.
+constexpr uint64_t kLargestClip = uint64_t{1} << 30;
 
 std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, const OpenOptions& options) {
   if (!options.compute.empty()) compute_named(options.compute);  // an unknown name is not the folder's fault
@@ -25,7 +28,18 @@ std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, 
 }  // namespace
 
 Input read_input(const std::filesystem::path& path) {
-  return errors_as<FileError>([&] { return Input{read_text(path, kLargestInput), path.string()}; });
+  return errors_as<FileError>([&] {
+    if (!is_folder(path)) return Input{read_text(path, kLargestInput), path.string()};
+    Input clip{"", path.string()};
+    uint64_t bytes = 0;
+    for (const std::filesystem::path& frame : data::frames_in(path)) {
+      clip.frames.push_back(read_text(frame, kLargestInput));
+      bytes += clip.frames.back().size();
+      require(bytes <= kLargestClip, path.string(), ": frames of more than ", kLargestClip >> 20,
+              " MiB in all");
+    }
+    return clip;
+  });
 }
 
 std::string text_fault(const Input& input) {
@@ -54,6 +68,8 @@ std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const Open
   FolderContents contents = look_into(folder);
   const Ability purpose = options.purpose.value_or(record_of(contents.kind).ability);
   contents.require_can(purpose);
+  require(options.rollouts == 0 || contents.kind == FolderKind::glimpse_classifier,
+          "--rollouts needs a glimpse classifier that draws its path; ", contents.description());
   return open_kind(std::move(contents), purpose, options);
 }
 

@@ -25,19 +25,23 @@
 
 namespace fovea::tasks {
 
-// One text, one picture, or one series.
+// One text, one picture, one clip or one series.
 struct Input {
   // UTF-8 text, the bytes of a PNG or JPEG file, or of a series the text of a table or of a case.
   std::string content;
-  std::string name = {};  // for messages and JSON: a picture's file name
+  std::string name = {};  // for messages and JSON: the name of a picture's file or a clip's folder
+  // Of a clip: the bytes of its picture files, in order; content is then empty.
+  std::vector<std::string> frames = {};
 };
-// A file as an input. Throws FileError naming the file when it cannot be read.
+// A file as an input, or a folder of frames as a clip. Throws FileError naming the file when it cannot be read.
 Input read_input(const std::filesystem::path& path);
 
 struct OpenOptions {
   std::optional<Ability> purpose = {};  // empty: what the folder is for
   std::string compute = {};             // "float32" or "int8"; empty: as the folder says
   EmbedOptions embed = {};
+  // Glimpse classifier: paths drawn for each picture, whose probabilities are averaged; 0: the path of the means.
+  int64_t rollouts = 0;
 };
 
 struct AnswerOptions {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/images.h"
+#include "tasks/picture_files.h"
 #include "tasks/train_settings.h"
 
 namespace fovea::tasks {
@@ -30,13 +31,6 @@ PictureBatch draw_batch(const data::Pictures& pictures, const data::PixelMoments
     batch.labels.push_back(pictures.labels[static_cast<size_t>(place)]);
   }
   return batch;
-}
-
-uint64_t fingerprint(const data::Pictures& pictures) {
-  DataFingerprint print;
-  for (const uint8_t value : pictures.pixels) print.add(uint64_t{value});
-  for (const int32_t label : pictures.labels) print.add(static_cast<uint64_t>(label));
-  return print.value();
 }
 
 CardText card_text(const ImageFiles& files, const ImageClassifierParts& parts) {
@@ -118,7 +112,7 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& asked,
       files.valid.empty() ? data::Pictures{} : data::read_pictures_as(files.valid, parts.form, parts.labels);
   const RunFolder folder(
       files.out,
-      run_identity<ImageTraining>({training, options, model_settings}, fingerprint(pictures),
+      run_identity<ImageTraining>({training, options, model_settings}, fingerprint_of(pictures),
                                   counted(pictures.count(), "picture")),
       observer);
   parts.moments = data::pixel_moments(pictures);

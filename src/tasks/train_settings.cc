@@ -9,6 +9,8 @@
 #include "models/registry.h"
 #include "tasks/pretrain.h"
 #include "tasks/train_classify.h"
+#include "tasks/train_clip.h"
+#include "tasks/train_glimpse.h"
 #include "tasks/train_image.h"
 #include "tasks/train_partition.h"
 #include "tasks/train_series.h"
@@ -57,6 +59,15 @@ std::vector<std::string> choices_of(std::string_view setting) {
   for (const Choices& choices : Training::kChoices)
     if (setting == choices.setting) return split_choices(choices.names);
   return {};
+}
+
+// What is used where nothing is given and the value depends on other settings.
+template <class Training>
+Json conditional_default(std::string_view setting) {
+  if constexpr (requires { Training::kDefaults; })
+    for (const auto& [name, text] : Training::kDefaults)
+      if (setting == name) return text;
+  return nullptr;
 }
 
 template <class Owner, class Value>
@@ -164,7 +175,9 @@ std::vector<Setting> settings_of(const TrainRequest& request) {
   std::vector<Setting> all;
   for_each_field<Training>([&](const auto& field) {
     if (encoder && contains(kEncodersOwn, field.name)) return;
-    all.push_back(setting_of(field, value_to_json(training.*field.member), "Task"));
+    const Json value = value_to_json(training.*field.member);
+    all.push_back(
+        setting_of(field, value.is_null() ? conditional_default<Training>(field.name) : value, "Task"));
     all.back().choices = choices_of<Training>(field.name);
   });
   for_each_field<train::TrainOptions>([&](const auto& field) {
@@ -257,6 +270,8 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
   template Json settings_json<Training>(const TrainSettings<Training>&);    \
   template RunIdentity run_identity<Training>(const TrainSettings<Training>&, uint64_t, std::string)
 FOVEA_TRAINING(ClassifyTraining);
+FOVEA_TRAINING(ClipTraining);
+FOVEA_TRAINING(GlimpseTraining);
 FOVEA_TRAINING(ImageTraining);
 FOVEA_TRAINING(PretrainTraining);
 FOVEA_TRAINING(SeriesTraining);

@@ -38,3 +38,5 @@ target_sources(test_cli_progress_test PRIVATE ${PROJECT_SOURCE_DIR}/src/cli/prog
 fovea_test(cli/signals_test unit)
 target_sources(test_cli_signals_test PRIVATE ${PROJECT_SOURCE_DIR}/src/cli/signals.cc)
 fovea_cli_test(cli/stop_test slow)
+fovea_cli_test(cli/vision_test unit)
+target_link_libraries(test_cli_vision_test PRIVATE PkgConfig::libpng)

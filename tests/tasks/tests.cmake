@@ -13,3 +13,7 @@ target_link_libraries(test_tasks_image_test PRIVATE PkgConfig::libjpeg PkgConfig
 fovea_test(tasks/word_alignment_test unit)
 fovea_test(tasks/open_test unit)
 target_link_libraries(test_tasks_open_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
+fovea_test(tasks/glimpse_test unit)
+target_link_libraries(test_tasks_glimpse_test PRIVATE nlohmann_json::nlohmann_json)
+fovea_test(tasks/clip_test unit)
+target_link_libraries(test_tasks_clip_test PRIVATE nlohmann_json::nlohmann_json)
