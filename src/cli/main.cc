@@ -26,6 +26,7 @@ void add_verbs(CLI::App& app) {
   add_train(app);
   add_translate(app);
   add_classify(app);
+  add_caption(app);
   add_explain(app);
   add_embed(app);
   add_fill(app);

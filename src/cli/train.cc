@@ -9,6 +9,7 @@ void add_train(CLI::App& app) {
   add_train_translate(*train);
   add_train_classify(*train);
   add_train_image(*train);
+  add_train_caption(*train);
 }
 
 }  // namespace fovea::cli

@@ -40,19 +40,20 @@ void report_training(const TrainFlags& flags, const tasks::TrainingOutcome& outc
                      const std::string& next);
 
 // Adds the flags of a task; run(flags, settings) once the line is read. --train and --valid are the task's
-// own.
+// own; `data` is the flag that fills TrainFlags::train.
 template <class Training, class Run>
-void add_training(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, Run run) {
+void add_training(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, Run run,
+                  const char* data = "--train") {
   add_train_flags(verb, flags, tasks::all_settings<Training>(), tasks::settings_of<Training>);
-  verb.callback([flags, &verb, run] {
+  verb.callback([flags, &verb, run, data] {
     flags->command = command_of(verb);
     const tasks::TrainSettings<Training> settings = tasks::settle<Training>(request_of(*flags));
     if (flags->dump_config) {
       std::cout << tasks::settings_json(settings).dump(2) << '\n';
       return;
     }
-    require(!flags->train.empty() && !flags->out.empty(), "train ", Training::kTask,
-            ": --train and --out are needed; see fovea train ", Training::kTask, " --help");
+    require(!flags->train.empty() && !flags->out.empty(), "train ", Training::kTask, ": ", data,
+            " and --out are needed; see fovea train ", Training::kTask, " --help");
     run(*flags, settings);
   });
 }

@@ -102,6 +102,7 @@ Json vocabulary_and_classes(int64_t vocabulary, int64_t classes) {
 FOVEA_FAMILY(Translators);
 FOVEA_FAMILY(Classifiers);
 FOVEA_FAMILY(ImageClassifiers);
+FOVEA_FAMILY(Captioners);
 #undef FOVEA_FAMILY
 
 }  // namespace fovea::models

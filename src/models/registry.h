@@ -13,6 +13,7 @@
 #include "models/image_classifier.h"
 #include "models/lstm_classifier.h"
 #include "models/luong.h"
+#include "models/show_attend_tell.h"
 #include "models/transformer.h"
 #include "models/transformer_classifier.h"
 
@@ -61,6 +62,16 @@ struct ImageClassifiers {
   template <class Visit>
   static void for_each(Visit&& visit) {
     visit(ModelEntry<ImageClassifierConfig, ImageClassifier>{"resnet"});
+  }
+};
+
+struct Captioners {
+  using Base = CaptionModel;
+  static constexpr std::array kCounted = {"vocabulary", "channels"};
+  static Json small_counts() { return {{"vocabulary", 8}, {"channels", 4}}; }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<ShowAttendTellConfig, ShowAttendTell>{"show_attend_tell"});
   }
 };
 

@@ -16,16 +16,17 @@ enum class FolderKind {
   translator,
   text_classifier,
   image_classifier,
+  captioner,
   encoder,  // of the BERT family, without a classifier
 };
-// "translator", "text classifier", "image classifier", "encoder of the BERT family"
+// "translator", "text classifier", "image classifier", "captioner", "encoder of the BERT family"
 std::string_view name_of(FolderKind kind);
 
 // What a model reads.
 enum class InputForm { text, picture };
 
 // What can be asked of a folder.
-enum class Ability { translate, classify, explain, embed, fill };
+enum class Ability { translate, classify, caption, explain, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 

@@ -26,6 +26,9 @@ constexpr std::array kKinds = {
     KindRecord{FolderKind::image_classifier, "image", "an image classifier", "fovea train image",
                Ability::classify, InputForm::picture, models::has_attention<models::ImageClassifiers>,
                check_explain_picture, open_image_classifier},
+    KindRecord{FolderKind::captioner, "caption", "a captioner", "fovea train caption", Ability::caption,
+               InputForm::picture, models::has_attention<models::Captioners>, check_explain_captioner,
+               open_captioner},
     KindRecord{FolderKind::encoder, nullptr, "an encoder of the BERT family", nullptr, Ability::embed,
                InputForm::text, no_attention, no_explanation, open_embedder},
 };
@@ -33,6 +36,7 @@ constexpr std::array kKinds = {
 constexpr std::array kAbilities = {
     AbilityRecord{Ability::translate, "translate", "a translator"},
     AbilityRecord{Ability::classify, "classify", "a classifier"},
+    AbilityRecord{Ability::caption, "caption", "a captioner"},
     AbilityRecord{Ability::explain, "explain", "a model of a task, such as a translator or a classifier"},
     AbilityRecord{Ability::embed, "embed",
                   "a folder of the BERT family, as Hugging Face's libraries save it"},

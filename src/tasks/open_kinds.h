@@ -10,6 +10,7 @@ namespace fovea::tasks {
 std::unique_ptr<OpenFolder> open_translator(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_text_classifier(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_image_classifier(FolderContents contents, const OpenOptions& options);
+std::unique_ptr<OpenFolder> open_captioner(FolderContents contents, const OpenOptions& options);
 // For embed and fill.
 std::unique_ptr<OpenFolder> open_embedder(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_mask_filler(FolderContents contents, const OpenOptions& options);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/registry.h"
+#include "tasks/train_caption.h"
 #include "tasks/train_classify.h"
 #include "tasks/train_image.h"
 #include "tasks/train_translate.h"
@@ -245,6 +246,7 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
   template void check_settings<Training>(const TrainSettings<Training>&);   \
   template Json settings_json<Training>(const TrainSettings<Training>&);    \
   template RunIdentity run_identity<Training>(const TrainSettings<Training>&, uint64_t, std::string)
+FOVEA_TRAINING(CaptionTraining);
 FOVEA_TRAINING(ClassifyTraining);
 FOVEA_TRAINING(ImageTraining);
 FOVEA_TRAINING(TranslateTraining);

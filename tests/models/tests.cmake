@@ -23,3 +23,5 @@ fovea_test(models/mobilenet_test golden unit data)
 target_compile_definitions(test_models_mobilenet_test PRIVATE
   FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden" FOVEA_SOURCE="${PROJECT_SOURCE_DIR}")
 target_link_libraries(test_models_mobilenet_test PRIVATE PkgConfig::zlib)
+fovea_test(models/show_attend_tell_test golden unit)
+target_compile_definitions(test_models_show_attend_tell_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
