@@ -123,6 +123,8 @@ CASES = [
     op("conv_stride", "convolution 3×3 of stride 2, 64 images 32×32, 16→32", "1"),
     op("conv_depthwise", "depthwise convolution 3×3, 16 images 28×28, 64 channels", "1"),
     op("embedding", "embedding 10 000×512, 4096 ids", "1.4"),
+    op("sat_decoder", "SAT decoder training, 64 captions of 12 words, 196 places, 512 wide", "2"),
+    op("mobilenet_features", "MobileNet features of one picture, 224×224→14×14×512", "1.3"),
     op("adam_step", "Adam step, 10 M parameters in 60 tensors", "1"),
     *(attention(f"full_d{d}_n{n}", f"full forward, D={d}, N={n}", "≥ 0.80 of peak" if d == 64 else "≥ 0.83 of peak", FULL, n, d)
       for d in (64, 128) for n in (512, 2048, 8192)),

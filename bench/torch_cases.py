@@ -5,6 +5,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+import torch_caption
+
 
 def leaf(*shape):
     return torch.randn(*shape).requires_grad_()
@@ -150,6 +152,8 @@ OPS = {
     "conv_stride": convolution(64, 32, 16, 32, stride=2),
     "conv_depthwise": convolution(16, 28, 64, 64, groups=64),
     "embedding": embedding,
+    "sat_decoder": torch_caption.sat_decoder,
+    "mobilenet_features": torch_caption.mobilenet_features,
     "adam_step": adam_step,
 }
 

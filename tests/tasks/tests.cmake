@@ -12,3 +12,5 @@ target_link_libraries(test_tasks_image_test PRIVATE PkgConfig::libjpeg PkgConfig
 fovea_test(tasks/word_alignment_test unit)
 fovea_test(tasks/open_test unit)
 target_link_libraries(test_tasks_open_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
+fovea_test(tasks/caption_test unit)
+target_link_libraries(test_tasks_caption_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
