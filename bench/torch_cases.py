@@ -137,6 +137,12 @@ def adam_step():
     }
 
 
+def ram_training():
+    import torch_ram
+
+    return torch_ram.training()
+
+
 OPS = {
     "linear": linear,
     "layer_norm": layer_norm,
@@ -155,6 +161,7 @@ OPS = {
     "sat_decoder": torch_caption.sat_decoder,
     "mobilenet_features": torch_caption.mobilenet_features,
     "adam_step": adam_step,
+    "ram_training": ram_training,
 }
 
 

@@ -25,3 +25,7 @@ target_compile_definitions(test_models_mobilenet_test PRIVATE
 target_link_libraries(test_models_mobilenet_test PRIVATE PkgConfig::zlib)
 fovea_test(models/show_attend_tell_test golden unit)
 target_compile_definitions(test_models_show_attend_tell_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
+fovea_test(models/glimpse_test golden unit)
+target_compile_definitions(test_models_glimpse_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
+fovea_test(models/clip_test golden unit)
+target_compile_definitions(test_models_clip_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
