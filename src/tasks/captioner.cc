@@ -21,8 +21,13 @@ CaptionParts load_captioner(const std::filesystem::path& folder, const std::stri
   require(config.all.contains("encoder"), where, ": a captioner without encoder");
   parts.encoder = load_encoder(folder, config.all["encoder"]);
   parts.tokenizer = data::load_tokenizers(folder).target;
-  const int64_t vocabulary = config.settings.value("vocabulary", int64_t{0}),
-                channels = config.settings.value("channels", int64_t{0});
+  const auto number = [&](const char* name) {
+    int64_t value = 0;
+    require(config.settings.is_object() && config.settings.contains(name), where, ": settings without ", name);
+    value_from_json(config.settings[name], value, where + ": settings: " + name);
+    return value;
+  };
+  const int64_t vocabulary = number("vocabulary"), channels = number("channels");
   require(parts.tokenizer->size() == vocabulary, folder.string(), ": the tokenizer has ",
           parts.tokenizer->size(), " tokens, but config.json says ", vocabulary);
   require(parts.encoder.channels() == channels, folder.string(), ": the encoder gives ",
