@@ -129,6 +129,8 @@ CASES = [
     op("cbam_block", "CBAM, 32 images 56×56, 64 channels", "2"),
     op("resnet20_step", "ResNet-20 training step, 64 images 32×32", "1.2"),
     op("embedding", "embedding 10 000×512, 4096 ids", "1.4"),
+    op("sat_decoder", "SAT decoder training, 64 captions of 12 words, 196 places, 512 wide", "2"),
+    op("mobilenet_features", "MobileNet features of one picture, 224×224→14×14×512", "1.3"),
     op("adam_step", "Adam step, 10 M parameters in 60 tensors", "1"),
     op("bert_pretraining", "BERT-mini pre-training step, 64 pairs of 128 tokens", "2"),
     op("ram_training", "RAM training step, 64 scenes 60×60, 8 glimpses 12×12 at 3 scales", "3"),

@@ -5,6 +5,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+import torch_caption
+
 
 def leaf(*shape):
     return torch.randn(*shape).requires_grad_()
@@ -268,6 +270,8 @@ OPS = {
     "cbam_block": gate(Cbam),
     "resnet20_step": resnet20_step,
     "embedding": embedding,
+    "sat_decoder": torch_caption.sat_decoder,
+    "mobilenet_features": torch_caption.mobilenet_features,
     "adam_step": adam_step,
     "ram_training": ram_training,
     "bert_pretraining": bert_pretraining,

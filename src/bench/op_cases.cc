@@ -9,6 +9,8 @@
 #include "models/glimpse.h"
 #include "models/resnet.h"
 #include "nn/gates.h"
+#include "models/mobilenet.h"
+#include "models/show_attend_tell.h"
 #include "nn/layers.h"
 #include "nn/recurrent.h"
 #include "train/optimizer.h"
@@ -238,6 +240,45 @@ OpCase resnet_case() {
               optimizer->clear_grad();
               network->loss(x, labels, 0, context).backward();
               optimizer->step();
+// Training of Show, Attend and Tell's decoder: the loss of 64 captions and all gradients, features given.
+OpCase caption_decoder_case() {
+  constexpr int64_t kCaptions = 64, kPlaces = 196, kChannels = 512, kLength = 12, kVocabulary = 3000;
+  constexpr double kWords = kCaptions * kLength, kKeys = kCaptions * kPlaces, kW = kWidth;
+  return {
+      .name = "sat_decoder",
+      .shape = "64 captions of 12, 196 places, 512 wide",
+      // Keys without a gradient of the features; gates of embedding, context and state; query, readout, output.
+      .flops = 2 * 2. * kKeys * kChannels * kW + 3 * 2. * kWords * kW * (12 * kW + kW + 2 * kW + kVocabulary),
+      .make = []() -> std::function<void()> {
+        Rng rng(1);
+        const auto network = std::make_shared<models::ShowAttendTell>(
+            models::ShowAttendTellConfig{.vocabulary = kVocabulary, .channels = kChannels}, rng);
+        auto batch = std::make_shared<models::CaptionBatch>();
+        batch->features = normal({kCaptions, kPlaces, kChannels}, 2);
+        batch->in = random_ids(kCaptions * kLength, kVocabulary, 3);
+        batch->out = random_ids(kCaptions * kLength, kVocabulary, 4);
+        batch->lengths.assign(kCaptions, kLength);
+        return [=] {
+          network->clear_grad();
+          nn::Context context{.training = true, .rng = Rng(5)};
+          network->loss(*batch, {}, context).loss.backward();
+        };
+      }};
+}
+
+// Features of one photograph, as captions are trained on them: MobileNet 1.00 up to its eleventh block.
+OpCase mobilenet_case() {
+  return {.name = "mobilenet_features",
+          .shape = "224x224 -> 14x14x512, one picture",
+          .flops = 2. * 480e6,
+          .make = []() -> std::function<void()> {
+            Rng rng(1);
+            const auto network =
+                std::make_shared<models::MobileNet>(models::MobileNetConfig{.blocks = 11}, rng);
+            const Var picture(normal({1, 224, 224, 3}, 2));
+            return [=] {
+              const NoGrad no_grad;
+              (*network)(picture, nn::Context{});
             };
           }};
 }
@@ -350,6 +391,8 @@ const std::vector<OpCase>& op_cases() {
     for (OpCase& op : conv_cases()) all.push_back(std::move(op));
     for (OpCase& op : image_cases()) all.push_back(std::move(op));
     all.push_back(embedding_case());
+    all.push_back(caption_decoder_case());
+    all.push_back(mobilenet_case());
     all.push_back(adam_case());
     all.push_back(ram_case());
     all.push_back(pretraining_case());

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cli/answer_lines.h"
 #include "cli/flags.h"
-#include "cli/output.h"
+#include "cli/picture_answers.h"
 #include "cli/verbs.h"
 #include "tasks/line_source.h"
 
@@ -88,39 +88,15 @@ void run_texts(const Flags& flags, const tasks::OpenFolder& model) {
                });
 }
 
-// Pictures are read a few at a time, so that memory does not grow with their number.
 void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
-  constexpr size_t kAtOnce = 32;
   const bool clips = model.contents().input() == tasks::InputForm::clip;
   require(!flags.pictures.empty(), model.contents().description(), ": name ",
           clips ? "folders of frames" : "pictures", ", as in ",
           model.contents().command(tasks::Ability::classify));
-  model.check(flags.options);
-  const OnError on_error = flags.error_chosen ? flags.lines.on_error : OnError::skip;
-  InputReport report(clips ? "clip" : "picture");
-  for (size_t first = 0; first < flags.pictures.size(); first += kAtOnce) {
-    const size_t count = std::min(kAtOnce, flags.pictures.size() - first);
-    std::vector<tasks::Input> inputs(count);
-    std::vector<std::string> faults(count);
-    for (size_t i = 0; i < count; ++i) try {
-        inputs[i].name = flags.pictures[first + i];
-        inputs[i] = tasks::read_input(flags.pictures[first + i]);
-      } catch (const Error& error) {
-        faults[i] = error.what();
-      }
-    std::vector<tasks::Answer> answers = model.answer(inputs, flags.options);
-    for (size_t i = 0; i < count; ++i) {
-      if (!faults[i].empty()) answers[i].error = faults[i];
-      const std::string& error = answers[i].error;
-      if (error.empty() || on_error == OnError::empty) print(flags, model, inputs[i], answers[i]);
-      if (error.empty()) continue;
-      if (on_error == OnError::stop) fail(error);
-      std::cerr << "fovea: " << error << '\n';
-      report.count_bad(error);
-    }
-    if (!flush_output()) break;
-  }
-  if (report.bad() > 0 && !flags.error_chosen) throw CLI::RuntimeError(2);
+  answer_pictures(
+      model, flags.options, tasks::PictureSource::files(flags.pictures),
+      {.on_error = flags.lines.on_error, .chosen = flags.error_chosen},
+      [&](const tasks::Input& input, const tasks::Answer& answer) { print(flags, model, input, answer); });
 }
 
 void run(const Flags& flags) {

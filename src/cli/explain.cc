@@ -1,4 +1,4 @@
-// fovea explain: what a model looks at as it translates a sentence or labels a text or a picture.
+// fovea explain: what a model looks at as it translates a sentence, labels a text or a picture, or captions one.
 #include <filesystem>
 #include <iostream>
 
@@ -40,6 +40,11 @@ constexpr const char* kFooter =
     "Glimpse classifier: the windows on the picture in order, what each showed, and the probabilities after every glimpse.\n"
     "Clip classifier: the frames of a folder as a film strip with the weight of each; .txt has a frame and its weight on "
     "each\nline.\n\n"
+    "Captioner: the picture once for every word, with the weight of each place and the gate beta of the word; .html "
+    "shows a\n"
+    "word's weights while you point at it; .json has all weights; .txt a word, its gate and its strongest place (row, "
+    "column,\n"
+    "weight) on each line.\n\n"
     "Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), "
     "and rows "
     "would\n"

@@ -29,6 +29,7 @@ void add_verbs(CLI::App& app) {
   add_pretrain(app);
   add_translate(app);
   add_classify(app);
+  add_caption(app);
   add_explain(app);
   add_embed(app);
   add_fill(app);

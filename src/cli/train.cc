@@ -14,6 +14,7 @@ void add_train(CLI::App& app) {
   add_train_partition(*train);
   add_train_glimpse(*train);
   add_train_clip(*train);
+  add_train_caption(*train);
 }
 
 }  // namespace fovea::cli

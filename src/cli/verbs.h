@@ -8,6 +8,7 @@
 
 namespace fovea::cli {
 
+void add_caption(CLI::App& app);
 void add_classify(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_demo(CLI::App& app);
@@ -27,6 +28,7 @@ void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
 
 // The verbs under `fovea train`.
+void add_train_caption(CLI::App& train);
 void add_train_classify(CLI::App& train);
 void add_train_image(CLI::App& train);
 void add_train_series(CLI::App& train);

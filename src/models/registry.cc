@@ -116,6 +116,7 @@ FOVEA_FAMILY(Encoders);
 FOVEA_FAMILY(Partitioners);
 FOVEA_FAMILY(GlimpseClassifiers);
 FOVEA_FAMILY(ClipClassifiers);
+FOVEA_FAMILY(Captioners);
 #undef FOVEA_FAMILY
 
 }  // namespace fovea::models

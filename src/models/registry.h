@@ -17,6 +17,7 @@
 #include "models/series_transformer.h"
 #include "models/partition.h"
 #include "models/resnet.h"
+#include "models/show_attend_tell.h"
 #include "models/transformer.h"
 #include "models/transformer_classifier.h"
 #include "models/vit.h"
@@ -100,6 +101,16 @@ struct Encoders {
   template <class Visit>
   static void for_each(Visit&& visit) {
     visit(ModelEntry<BertPretrainingConfig, BertPretraining>{"bert"});
+  }
+};
+
+struct Captioners {
+  using Base = CaptionModel;
+  static constexpr std::array kCounted = {"vocabulary", "channels"};
+  static Json small_counts() { return {{"vocabulary", 8}, {"channels", 4}}; }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<ShowAttendTellConfig, ShowAttendTell>{"show_attend_tell"});
   }
 };
 

@@ -20,17 +20,17 @@ enum class FolderKind {
   partition,
   glimpse_classifier,  // looks at a picture glimpse by glimpse
   clip_classifier,
+  captioner,
   encoder,  // of the BERT family, without a classifier
 };
-// "translator", "text classifier", "image classifier", "encoder of the BERT family"
+// "translator", "text classifier", "image classifier", "captioner", "encoder of the BERT family"
 std::string_view name_of(FolderKind kind);
 
 // What a model reads.
-enum class InputForm { text, picture, numbers };
-enum class InputForm { text, picture, clip };
+enum class InputForm { text, picture, clip, numbers };
 
 // What can be asked of a folder.
-enum class Ability { translate, classify, partition, predict, explain, embed, fill };
+enum class Ability { translate, classify, caption, partition, predict, explain, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 

@@ -16,6 +16,7 @@
 
 #include "infer/rotated_boxes.h"
 #include "io/json.h"
+#include "tasks/captioner.h"
 #include "tasks/encoder.h"
 #include "tasks/evaluation.h"
 #include "tasks/explain.h"
@@ -46,6 +47,7 @@ struct OpenOptions {
 
 struct AnswerOptions {
   TranslateOptions translate = {};
+  CaptionOptions caption = {};
   std::string alignment = "none";  // of a translation: none, hard (pairs of words) or soft (weights)
   bool words = false;              // of a classified text: what each word weighs
   int64_t top = 5;                 // candidates for each masked place
@@ -63,6 +65,7 @@ struct Answer {
   int64_t cut_to = 0;      // tokens read of an input that has more; 0: all
   std::vector<AnsweredTranslation> translations = {};  // translate: n_best, best first
   Prediction prediction = {};                          // classify
+  std::vector<Caption> captions = {};                  // caption: n_best, best first
   std::optional<std::vector<std::pair<std::string, float>>> words =
       {};                                              // classify, with AnswerOptions::words
   std::vector<float> vector = {};                      // embed

@@ -14,6 +14,7 @@ std::unique_ptr<OpenFolder> open_series(FolderContents contents, const OpenOptio
 std::unique_ptr<OpenFolder> open_partition(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_glimpse_classifier(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_clip_classifier(FolderContents contents, const OpenOptions& options);
+std::unique_ptr<OpenFolder> open_captioner(FolderContents contents, const OpenOptions& options);
 // For embed and fill.
 std::unique_ptr<OpenFolder> open_embedder(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_mask_filler(FolderContents contents, const OpenOptions& options);

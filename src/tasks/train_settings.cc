@@ -8,6 +8,7 @@
 
 #include "models/registry.h"
 #include "tasks/pretrain.h"
+#include "tasks/train_caption.h"
 #include "tasks/train_classify.h"
 #include "tasks/train_clip.h"
 #include "tasks/train_glimpse.h"
@@ -269,6 +270,7 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
   template void check_settings<Training>(const TrainSettings<Training>&);   \
   template Json settings_json<Training>(const TrainSettings<Training>&);    \
   template RunIdentity run_identity<Training>(const TrainSettings<Training>&, uint64_t, std::string)
+FOVEA_TRAINING(CaptionTraining);
 FOVEA_TRAINING(ClassifyTraining);
 FOVEA_TRAINING(ClipTraining);
 FOVEA_TRAINING(GlimpseTraining);

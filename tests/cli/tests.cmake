@@ -20,6 +20,8 @@ fovea_cli_test(cli/train_test unit)
 fovea_cli_test(cli/embed_test unit)
 fovea_cli_test(cli/series_test unit)
 fovea_cli_test(cli/pretrain_test unit)
+fovea_cli_test(cli/caption_test unit)
+target_link_libraries(test_cli_caption_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
 fovea_cli_test(cli/kinds_test unit)
 target_link_libraries(test_cli_kinds_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
 # Sanitizers want to be loaded before any other library.

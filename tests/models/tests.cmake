@@ -28,6 +28,8 @@ target_compile_definitions(test_models_series_test PRIVATE FOVEA_GOLDEN="${PROJE
 target_link_libraries(test_models_series_test PRIVATE nlohmann_json::nlohmann_json)
 fovea_test(models/partition_test golden unit)
 target_compile_definitions(test_models_partition_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
+fovea_test(models/show_attend_tell_test golden unit)
+target_compile_definitions(test_models_show_attend_tell_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
 fovea_test(models/glimpse_test golden unit)
 target_compile_definitions(test_models_glimpse_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
 fovea_test(models/clip_test golden unit)
