@@ -40,7 +40,7 @@ constexpr const char* kFooter =
     "not sum to 1 without them. Alignment pairs leave them out.";
 
 struct Flags {
-  std::string folder, input, out;
+  std::string folder, input, out, global;
   tasks::ExplainOptions options;
 };
 
@@ -66,7 +66,7 @@ void run(const Flags& flags) {
   const bool picture = contents.input() == tasks::InputForm::picture;
   if (!picture) refuse_file_name(flags, contents);
   const tasks::Input input = picture ? tasks::read_input(flags.input) : tasks::Input{flags.input};
-  const auto model = tasks::open(flags.folder);
+  const auto model = tasks::open(flags.folder, {.global = flags.global});
   const tasks::Explanation shown = model->explain(input, flags.options, form, output_columns());
   if (flags.out.empty()) {
     std::cout << shown.content;
@@ -105,6 +105,7 @@ void add_explain(CLI::App& app) {
                    "write a file instead of printing: .png, .svg, .pdf, .html, .json or .txt")
       ->type_name("FILE");
   add_options(*verb, flags->options);
+  add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags] { run(*flags); });

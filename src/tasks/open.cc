@@ -54,6 +54,10 @@ std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const Open
   FolderContents contents = look_into(folder);
   const Ability purpose = options.purpose.value_or(record_of(contents.kind).ability);
   contents.require_can(purpose);
+  require(
+      options.global.empty() || contents.kind == FolderKind::text_classifier || contents.can(Ability::embed),
+      "global tokens are for Longformer and BigBird; ", folder.string(), " is ",
+      record_of(contents.kind).name);
   return open_kind(std::move(contents), purpose, options);
 }
 

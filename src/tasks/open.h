@@ -35,6 +35,7 @@ Input read_input(const std::filesystem::path& path);
 struct OpenOptions {
   std::optional<Ability> purpose = {};  // empty: what the folder is for
   std::string compute = {};             // "float32" or "int8"; empty: as the folder says
+  std::string global = {};              // Longformer and BigBird: global tokens; empty: as the folder says
   EmbedOptions embed = {};
 };
 
@@ -60,6 +61,7 @@ struct Answer {
   std::optional<std::vector<std::pair<std::string, float>>> words =
       {};                                              // classify, with AnswerOptions::words
   std::vector<float> vector = {};                      // embed
+  std::vector<EmbeddedSpan> spans = {};                // embed, with EmbedOptions::tokens or chunks
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
 };
 
