@@ -18,9 +18,12 @@ class Case:
     plain: str = ""  # the case whose time this one is held against
     settings: dict = field(default_factory=dict)  # what bench/ct2_worker.py is asked for
     limited: bool = True  # whether the FMA peak limits it
+    onnx: bool = False  # ONNX Runtime runs it too (bench/ort_worker.py)
 
     @property
     def peer(self):
+        if self.onnx:
+            return "ONNX Runtime or PyTorch"
         return "PyTorch" if self.torch else "CTranslate2"
 
 
@@ -103,6 +106,36 @@ def translating(preset, compute, beam, batch, target):
                 limited=compute == "float32")
 
 
+def encoding(shape, compute, batch, tokens, target, lines=0):
+    """Reading with a BERT of random weights, against ONNX Runtime and PyTorch."""
+
+    def variants():
+        import torch_encoders
+
+        return torch_encoders.bert(shape, compute, batch, tokens, lines or batch)
+
+    settings = {"shape": shape, "compute": compute, "batch": batch, "tokens": tokens, "lines": lines or batch}
+    arguments = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
+    size = f"{batch}×{tokens}" + (f", {lines} lines" if lines else "")
+    return Case(f"encode_{shape}_{compute}_{batch}x{tokens}", f"{shape} {compute}, {size}", ["bench", "encode", *arguments],
+                variants, target, "encode", settings=settings, limited=compute == "float32", onnx=True)
+
+
+def reading_long(model, tokens, backward, target):
+    """Two layers of Longformer or BigBird, 768 wide, against Hugging Face's."""
+
+    def variants():
+        import torch_encoders
+
+        return torch_encoders.long_model(model, tokens, backward)
+
+    arguments = ["bench", "encode", "--model", model, "--layers", "2", "--batch", "1", "--tokens", str(tokens),
+                 "--direction", "both" if backward else "forward"]
+    direction = "forward + backward" if backward else "forward"
+    return Case(f"{model}_{'both' if backward else 'forward'}_n{tokens}", f"{model}, 2 layers, {direction}, N={tokens}",
+                arguments, variants, target, "long")
+
+
 FULL, CAUSAL = "scaled_dot / full / soft", "scaled_dot / causal / soft"
 WINDOW = "scaled_dot / window(256,256) / soft"
 LONGFORMER = "scaled_dot / window(256,256) | global(0) / soft"
@@ -174,6 +207,12 @@ CASES = [
     translating("tiny", "float32", 1, 32, "1.5"),
     translating("tiny", "float32", 4, 32, "1.5"),
     translating("tiny", "float32", 1, 1, "1.5"),
+    *(encoding("base", compute, batch, tokens, target)
+      for compute, target in (("float32", "1, ≥ 0.85 of peak from 1024 tokens on"), ("int8", "1.3"))
+      for batch, tokens in ((1, 128), (8, 128), (32, 256))),
+    *(encoding("minilm", compute, 32, 64, target, lines=1024) for compute, target in (("float32", "1"), ("int8", "1.3"))),
+    *(reading_long(model, tokens, backward, "5" if tokens == 4096 else "")
+      for model in ("longformer", "bigbird") for backward in (False, True) for tokens in (1024, 4096, 32768)),
 ]
 
 

@@ -32,7 +32,7 @@ constexpr const char* kFooter =
     "  fovea classify model a.png b.jpg";
 
 struct Flags {
-  std::string folder, compute;
+  std::string folder, compute, global;
   std::vector<std::string> pictures;
   int64_t rollouts = 0;
   tasks::TestFiles test;
@@ -103,8 +103,10 @@ void run(const Flags& flags) {
   require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty()),
           "--label-column and --text-column describe the file of --test; there is none");
   const auto model = tasks::open(
-      flags.folder,
-      {.purpose = tasks::Ability::classify, .compute = flags.compute, .rollouts = flags.rollouts});
+      flags.folder, {.purpose = tasks::Ability::classify,
+                     .compute = flags.compute,
+                     .global = flags.global,
+                     .rollouts = flags.rollouts});
   if (!flags.test.paths.empty()) return run_test(flags, *model);
   if (model->contents().input() != tasks::InputForm::text) return run_pictures(flags, *model);
   run_texts(flags, *model);
@@ -155,6 +157,7 @@ void add_classify(CLI::App& app) {
           "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
           "float32)")
       ->type_name("FORM");
+  add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags, verb] {

@@ -51,7 +51,7 @@ constexpr const char* kFooter =
     "not sum to 1 without them. Alignment pairs leave them out.";
 
 struct Flags {
-  std::string folder, input, out;
+  std::string folder, input, out, global;
   tasks::ExplainOptions options;
 };
 
@@ -77,7 +77,7 @@ void run(const Flags& flags) {
   const bool text = contents.input() == tasks::InputForm::text;
   if (text) refuse_file_name(flags, contents);
   const tasks::Input input = text ? tasks::Input{flags.input} : tasks::read_input(flags.input);
-  const auto model = tasks::open(flags.folder);
+  const auto model = tasks::open(flags.folder, {.global = flags.global});
   const tasks::Explanation shown = model->explain(input, flags.options, form, output_columns());
   if (flags.out.empty()) {
     std::cout << shown.content;
@@ -118,6 +118,7 @@ void add_explain(CLI::App& app) {
                    "write a file instead of printing: .png, .svg, .pdf, .html, .json or .txt")
       ->type_name("FILE");
   add_options(*verb, flags->options);
+  add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags] { run(*flags); });

@@ -119,6 +119,32 @@ class ByteBpe final : public MarkedTokenizer {
     return ids;
   }
 
+  std::vector<TokenSpan> spans(std::string_view text) const override {
+    std::vector<TokenSpan> spans;
+    std::vector<int32_t> ids;
+    std::string bytes;
+    whole_.split(
+        text,
+        [&](std::string_view plain) {
+          ids.clear();
+          encode_plain(plain, ids);
+          auto at = static_cast<int64_t>(plain.data() - text.data());
+          const int64_t begin = at;
+          at -= begins_with_added_space(plain);
+          for (const int32_t id : ids) {
+            spelled_bytes(this->at(id), bytes);
+            const int64_t end = at + static_cast<int64_t>(bytes.size());
+            spans.push_back({id, std::max(at, begin), std::max(end, begin)});
+            at = end;
+          }
+        },
+        [&](int32_t id, size_t at) {
+          spans.push_back({id, static_cast<int64_t>(at), static_cast<int64_t>(at + this->at(id).size())});
+        });
+    count_in_characters(text, spans);
+    return spans;
+  }
+
   // Bytes that are no UTF-8, such as half a character, become U+FFFD.
   std::string decode(std::span<const int32_t> ids) const override {
     std::string bytes, part;
@@ -197,9 +223,13 @@ class ByteBpe final : public MarkedTokenizer {
     return tokens_[static_cast<size_t>(id)];
   }
 
+  bool begins_with_added_space(std::string_view text) const {
+    return options_.prefix_space && !text.starts_with(' ');
+  }
+
   void encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
     std::string spaced;
-    if (options_.prefix_space && !text.starts_with(' ')) text = spaced = " " + std::string(text);
+    if (begins_with_added_space(text)) text = spaced = " " + std::string(text);
     for (const std::string_view word : byte_bpe_words(text)) encode_word(word, ids);
   }
 

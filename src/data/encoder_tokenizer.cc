@@ -245,6 +245,20 @@ int64_t read_tokenizer_config(const fs::path& folder, Parts& parts) {
   return max_tokens_of(json, path.string());
 }
 
+// Longformer and BigBird have the tokenizer of the model that they were made from.
+bool may_have_any(const std::string& model_type) {
+  return model_type == "longformer" || model_type == "big_bird";
+}
+
+bool holds_byte_bpe(const fs::path& folder) {
+  if (path_exists(folder / "merges.txt")) return true;
+  const fs::path path = folder / "tokenizer.json";
+  if (path_exists(folder / "vocab.txt") || !path_exists(path)) return false;
+  const LargeJson json = parse_large_json(read_text(path, kLargestFile), path.string());
+  return json.is_object() && json.contains("model") && json["model"].is_object() &&
+         json["model"].value("type", LargeJson()) == "BPE";
+}
+
 }  // namespace
 
 void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, const std::string& where) {
@@ -313,7 +327,7 @@ void apply_tokenizer_config(const LargeJson& json, WordPieceParts& parts, const 
 }
 
 void apply_tokenizer_config(const LargeJson& json, ByteBpeParts& parts, const std::string& name) {
-  read_marks(json, {"RobertaTokenizer"}, parts, name);
+  read_marks(json, {"RobertaTokenizer", "LongformerTokenizer"}, parts, name);
   read_flag(json, "add_prefix_space", parts.options.prefix_space, name);
   if (json.contains("mask_token") && json["mask_token"].is_object())
     parts.options.strip_before_mask = is_set(json["mask_token"], "lstrip");
@@ -323,7 +337,7 @@ void apply_tokenizer_config(const LargeJson& json, ByteBpeParts& parts, const st
 EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::string& model_type) {
   EncoderTokenizer loaded;
   std::string name;
-  if (model_type == "roberta") {
+  if (model_type == "roberta" || (may_have_any(model_type) && holds_byte_bpe(folder))) {
     ByteBpeParts parts = read_byte_bpe(folder, name);
     loaded.max_tokens = read_tokenizer_config(folder, parts);
     loaded.tokenizer = make_byte_bpe(std::move(parts.tokens), parts.merges, parts.options, name);

@@ -13,11 +13,6 @@
 namespace fovea::tasks {
 namespace {
 
-// A tokenizer travels as the files it came in.
-void take_tokenizer(const std::filesystem::path& folder, ClassifierParts& parts) {
-  parts.tokenizer_files = read_tokenizer_files(folder);
-}
-
 ClassifierParts with_network(std::unique_ptr<models::Bert> bert, int64_t max_tokens) {
   ClassifierParts parts;
   parts.model = kBertModel;
@@ -32,6 +27,21 @@ ClassifierParts with_network(std::unique_ptr<models::Bert> bert, int64_t max_tok
 
 }  // namespace
 
+void check_encoder_choices(const EncoderChoices& choices) {
+  if (!choices.global.empty()) data::check_global_rule(choices.global);
+  const std::string& random = choices.random_blocks;
+  require(random.empty() || random == "paper" || random == "hf-eval" || random == "none",
+          "random_blocks: got ", in_quotes(random), ", wanted paper, hf-eval or none");
+}
+
+void choose_global(ClassifierParts& parts, const std::string& choice) {
+  auto* const classifier = dynamic_cast<models::BertClassifier*>(parts.network.get());
+  require(classifier != nullptr,
+          "global tokens can be chosen for Longformer and BigBird; the model is of kind ",
+          in_quotes(parts.model));
+  classifier->bert().choose_global(choice, *parts.tokenizer);
+}
+
 ClassifierParts load_bert_classifier(const std::filesystem::path& folder) {
   EncoderParts encoder = load_encoder(folder);
   require(encoder.network->classifier != nullptr, folder.string(),
@@ -40,12 +50,12 @@ ClassifierParts load_bert_classifier(const std::filesystem::path& folder) {
           folder.string());
   ClassifierParts parts = with_network(std::move(encoder.network), encoder.modules.max_tokens);
   parts.tokenizer = std::move(encoder.tokenizer);
-  take_tokenizer(encoder.modules.model, parts);
+  parts.tokenizer_files = read_tokenizer_files(encoder.modules.model);
   return parts;
 }
 
 ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::vector<std::string> labels,
-                                      int64_t max_tokens, Rng& rng) {
+                                      int64_t max_tokens, const EncoderChoices& choices, Rng& rng) {
   const data::SentenceModules modules = data::read_sentence_modules(folder);
   models::LoadedBert loaded =
       models::load_bert(modules.model, rng, models::BertHeads{.labels = static_cast<int64_t>(labels.size())});
@@ -53,9 +63,12 @@ ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::
   const data::EncoderTokenizer tokenizer =
       data::load_encoder_tokenizer(modules.model, loaded.network->config().model_type);
   data::require_as_many_tokens(*tokenizer.tokenizer, loaded.network->config().vocab_size, folder.string());
+  take_global(*loaded.network, *tokenizer.tokenizer);
+  if (!choices.global.empty()) loaded.network->choose_global(choices.global, *tokenizer.tokenizer);
+  if (!choices.random_blocks.empty()) loaded.network->choose_random_blocks(choices.random_blocks);
   ClassifierParts parts = with_network(std::move(loaded.network), max_tokens);
   parts.tokenizer = tokenizer.tokenizer;
-  take_tokenizer(modules.model, parts);
+  parts.tokenizer_files = read_tokenizer_files(modules.model);
   return parts;
 }
 
@@ -71,12 +84,13 @@ ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const 
     auto bert = std::make_unique<models::Bert>(
         config, models::BertHeads{.labels = static_cast<int64_t>(labels.size())}, rng);
     bert->name_labels(std::move(labels));
+    take_global(*bert, *tokenizer.tokenizer);
     parts = with_network(std::move(bert), max_tokens);
     return std::move(parts.network);
   });
   parts.network = std::move(network);
   parts.tokenizer = tokenizer.tokenizer;
-  take_tokenizer(folder, parts);
+  parts.tokenizer_files = read_tokenizer_files(folder);
   return parts;
 }
 

@@ -70,6 +70,10 @@ std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const Open
   contents.require_can(purpose);
   require(options.rollouts == 0 || contents.kind == FolderKind::glimpse_classifier,
           "--rollouts needs a glimpse classifier that draws its path; ", contents.description());
+  require(
+      options.global.empty() || contents.kind == FolderKind::text_classifier || contents.can(Ability::embed),
+      "global tokens are for Longformer and BigBird; ", folder.string(), " is ",
+      record_of(contents.kind).name);
   return open_kind(std::move(contents), purpose, options);
 }
 

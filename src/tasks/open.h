@@ -40,6 +40,7 @@ Input read_input(const std::filesystem::path& path);
 struct OpenOptions {
   std::optional<Ability> purpose = {};  // empty: what the folder is for
   std::string compute = {};             // "float32" or "int8"; empty: as the folder says
+  std::string global = {};              // Longformer and BigBird: global tokens; empty: as the folder says
   EmbedOptions embed = {};
   // Glimpse classifier: paths drawn for each picture, whose probabilities are averaged; 0: the path of the means.
   int64_t rollouts = 0;
@@ -69,6 +70,7 @@ struct Answer {
   std::optional<std::vector<std::pair<std::string, float>>> words =
       {};                                              // classify, with AnswerOptions::words
   std::vector<float> vector = {};                      // embed
+  std::vector<EmbeddedSpan> spans = {};                // embed, with EmbedOptions::tokens or chunks
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
   std::vector<float> numbers = {};  // predict: a number, or of a forecast [steps, target columns]
   std::vector<infer::FoundShip> ships = {};            // partition

@@ -2,6 +2,7 @@
 
 #include "base/error_kinds.h"
 #include "data/text.h"
+#include "tasks/bert_classifier.h"
 #include "tasks/classifier.h"
 #include "tasks/explain_classifier.h"
 #include "tasks/open_kinds.h"
@@ -18,7 +19,9 @@ class OpenTextClassifier : public OpenFolder {
   OpenTextClassifier(FolderContents contents, const OpenOptions& options)
       : OpenFolder(std::move(contents)), model_(errors_as<ModelError>([&] {
           return load_classifier(this->contents().folder, compute_of(options));
-        })) {}
+        })) {
+    if (!options.global.empty()) choose_global(model_, options.global);
+  }
 
   void check(const AnswerOptions& options) const override {
     if (options.words) contents().require_can(Ability::explain);

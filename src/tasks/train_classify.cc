@@ -167,7 +167,11 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   ClassifierParts parts;
   // An encoder that cannot be read leaves no folder behind.
   const bool tuned = !training.from.empty();
-  if (tuned) parts = begin_bert_classifier(training.from, labels, training.max_length, rng);
+  if (tuned) {
+    EncoderChoices choices;
+    fields_from_json(model_settings, choices, "from");
+    parts = begin_bert_classifier(training.from, labels, training.max_length, choices, rng);
+  }
   const RunFolder folder(files.out,
                          run_identity<ClassifyTraining>({training, options, model_settings},
                                                         fingerprint(text), counted(text.size(), "text")),

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/registry.h"
+#include "tasks/bert_classifier.h"
 #include "tasks/pretrain.h"
 #include "tasks/train_caption.h"
 #include "tasks/train_classify.h"
@@ -97,6 +98,17 @@ std::vector<std::string> presets() {
   return {"tiny", "small", "base"};
 }
 
+// What can be chosen of a pretrained encoder.
+std::vector<std::string_view> encoder_settings() {
+  const auto names = field_names<EncoderChoices>();
+  return {names.begin(), names.end()};
+}
+EncoderChoices encoder_choices(const Json& values, const std::string& where) {
+  EncoderChoices choices;
+  fields_from_json(values, choices, where);
+  return choices;
+}
+
 // Preset and model: what all other defaults depend on.
 template <class Training>
 TrainSettings<Training> chosen(const TrainRequest& request) {
@@ -129,7 +141,7 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
   const auto training = field_names<Training>(), options = field_names<train::TrainOptions>();
   const std::string& model = settings.training.model;
   const bool encoder = from_encoder(settings.training);
-  const auto own = encoder ? std::vector<std::string_view>{} : models::model_settings<Models>(model);
+  const auto own = encoder ? encoder_settings() : models::model_settings<Models>(model);
   std::vector<std::string_view> known = own;
   known.insert(known.end(), training.begin(), training.end());
   known.insert(known.end(), options.begin(), options.end());
@@ -141,7 +153,10 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
     } else if (contains(options, item.key())) {
       fields_from_json(one, settings.options, where);
     } else if (contains(own, item.key())) {
-      models::model_config<Models>(model, one, Json::object(), where);
+      if (encoder)
+        encoder_choices(one, where);
+      else
+        models::model_config<Models>(model, one, Json::object(), where);
       settings.model[item.key()] = item.value();
     } else if (encoder) {
       fail(where, ": unknown option ", in_quotes(item.key()), " with --from: the encoder keeps its own sizes",
@@ -184,7 +199,13 @@ std::vector<Setting> settings_of(const TrainRequest& request) {
   for_each_field<train::TrainOptions>([&](const auto& field) {
     all.push_back(setting_of(field, value_to_json(chosen_settings.options.*field.member), "Training"));
   });
-  if (encoder) return all;
+  if (encoder) {
+    const EncoderChoices choices = encoder_choices(chosen_settings.model, "from");
+    for_each_field<EncoderChoices>([&](const auto& field) {
+      all.push_back(setting_of(field, value_to_json(choices.*field.member), "Model"));
+    });
+    return all;
+  }
   const Json config = models::model_config<Models>(training.model, chosen_settings.model);
   Models::for_each([&]<class Entry>(const Entry& entry) {
     if (training.model != entry.name) return;
@@ -201,15 +222,19 @@ std::vector<Setting> all_settings() {
   std::vector<Setting> all = settings_of<Training>({});
   std::erase_if(all, [](const Setting& setting) { return setting.group == "Model"; });
   const size_t shared = all.size();
-  Training::Models::for_each([&](const auto& entry) {
-    for (Setting& setting : settings_of<Training>({.values = {{"model", entry.name}}})) {
+  const auto add = [&](const char* name, const TrainRequest& request) {
+    for (Setting& setting : settings_of<Training>(request)) {
       if (setting.group != "Model") continue;
       auto found = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(shared), all.end(),
                                 [&](const Setting& other) { return other.name == setting.name; });
       if (found == all.end()) found = all.insert(all.end(), setting);
-      found->models.emplace_back(entry.name);
+      found->models.emplace_back(name);
     }
+  };
+  Training::Models::for_each([&](const auto& entry) {
+    add(entry.name, {.values = {{"model", entry.name}}});
   });
+  if constexpr (requires(Training training) { training.from; }) add("--from", {.values = {{"from", "DIR"}}});
   return all;
 }
 
@@ -219,7 +244,7 @@ void check_settings(const TrainSettings<Training>& settings) {
   check_choices(settings.training);
   check_training(settings.training, settings.model);
   if (from_encoder(settings.training))
-    require(settings.model.empty(), "from: the encoder keeps its own sizes; got ", settings.model.dump());
+    check_encoder_choices(encoder_choices(settings.model, "from"));
   else
     models::check_settings<typename Training::Models>(settings.training.model, settings.model);
 }
@@ -240,7 +265,10 @@ Json settings_json(const TrainSettings<Training>& settings) {
   if (from_encoder(settings.training))
     for (const char* name : kEncodersOwn) all.erase(name);
   all.update(fields_to_json(settings.options));
-  if (from_encoder(settings.training)) return all;
+  if (from_encoder(settings.training)) {
+    all.update(fields_to_json(encoder_choices(settings.model, "from")));
+    return all;
+  }
   const Json model = models::model_config<Models>(settings.training.model, settings.model);
   for (const std::string_view name : models::model_settings<Models>(settings.training.model))
     all[std::string(name)] = model[std::string(name)];
@@ -256,7 +284,10 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
                        .fixed = {Training::kFixed.begin(), Training::kFixed.end()}};
   // A run goes on by asking for more of these; they are no news.
   for (const char* name : {"steps", "minutes", "log_every"}) identity.settings.erase(name);
-  if (from_encoder(settings.training)) return identity;
+  if (from_encoder(settings.training)) {
+    for (const std::string_view name : encoder_settings()) identity.fixed.emplace_back(name);
+    return identity;
+  }
   for (const std::string_view name :
        models::model_settings<typename Training::Models>(settings.training.model))
     if (name.find("dropout") == std::string_view::npos) identity.fixed.emplace_back(name);
