@@ -2,6 +2,7 @@
 // and restartable anywhere, since the order of an epoch is a function of seed and epoch alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -17,22 +18,31 @@ namespace fovea::data {
 struct PackedSentences {
   std::vector<int32_t> tokens;
   std::vector<int64_t> starts{0};  // sentence i is tokens [starts[i], starts[i + 1])
+  std::vector<int32_t> types;      // of each token the text of a pair that it belongs to; empty: all 0
 
   int64_t size() const { return static_cast<int64_t>(starts.size()) - 1; }
   int64_t length(int64_t i) const { return starts[i + 1] - starts[i]; }
   std::span<const int32_t> operator[](int64_t i) const {
     return std::span(tokens).subspan(starts[i], length(i));
   }
-  void append(std::span<const int32_t> sentence) {
+  // sentence_types: as many as tokens, or none when all are 0.
+  void append(std::span<const int32_t> sentence, std::span<const int32_t> sentence_types = {}) {
+    const bool paired = std::ranges::any_of(sentence_types, [](int32_t type) { return type != 0; });
+    if (paired || !types.empty()) {
+      types.resize(tokens.size());
+      types.insert(types.end(), sentence_types.begin(), sentence_types.end());
+      types.resize(tokens.size() + sentence.size());
+    }
     tokens.insert(tokens.end(), sentence.begin(), sentence.end());
     starts.push_back(static_cast<int64_t>(tokens.size()));
   }
 };
 
-// Encoded pairs, without kBegin and kEnd.
+// Encoded pairs, without the marks around them.
 struct ParallelIds {
   PackedSentences source, target;  // as many of each
   int64_t dropped = 0;             // pairs left out because a side had no or too many tokens
+  SequenceMarks source_marks = {}, target_marks = {};
 
   int64_t size() const { return source.size(); }
 };
@@ -41,8 +51,8 @@ struct ParallelIds {
 // left out and counted.
 ParallelIds encode_parallel(const ParallelText& text, const Tokenizers& tokenizers, int64_t max_tokens = 0);
 
-// Packed tokens of n sentences. Each source ends with kEnd; a target is fed as kBegin y and wanted as y kEnd,
-// so that its lengths count one token more than the sentence.
+// Packed tokens of n sentences. Each source ends with the end mark; a target is fed as begin y and wanted as
+// y end, so that its lengths count one token more than the sentence.
 struct Batch {
   std::vector<int32_t> source;          // [sum of source_lengths]
   std::vector<int32_t> source_lengths;  // [n]

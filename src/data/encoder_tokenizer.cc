@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "data/vocabulary_json.h"
 #include "io/file.h"
 
 namespace fovea::data {
@@ -174,21 +175,6 @@ const LargeJson& typed_member(const LargeJson& json, const char* name, const cha
   return member;
 }
 
-std::vector<std::string> tokens_by_id(const LargeJson& vocabulary, const std::string& where) {
-  require(vocabulary.is_object(), where, ": the vocabulary is no object of tokens and ids");
-  std::vector<std::string> tokens(vocabulary.size());
-  for (const auto& item : vocabulary.items()) {
-    const bool number = item.value().is_number_unsigned();
-    const uint64_t id = number ? item.value().get<uint64_t>() : std::numeric_limits<uint64_t>::max();
-    require(id < tokens.size(), where, ": ids of the vocabulary are not the numbers from 0 to ",
-            tokens.size() - 1);
-    require(tokens[id].empty() && !item.key().empty(), where, ": two tokens of the vocabulary have the id ",
-            id, ", or one is empty");
-    tokens[id] = item.key();
-  }
-  return tokens;
-}
-
 // "a b", or ["a", "b"] in newer files.
 Merge merge_of(const LargeJson& json, const std::string& where) {
   if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string())
@@ -225,7 +211,7 @@ ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
                  json = folder / "tokenizer.json";
   if (path_exists(vocabulary) && path_exists(merges)) {
     name = vocabulary.string();
-    return {tokens_by_id(parse_large_json(read_text(vocabulary, kLargestFile), name), name),
+    return {parse_vocabulary_json(read_text(vocabulary, kLargestFile), name),
             parse_merges(read_text(merges, kLargestFile), merges.string()),
             {}};
   }
@@ -246,6 +232,12 @@ int64_t read_tokenizer_config(const fs::path& folder, Parts& parts) {
 }
 
 }  // namespace
+
+MarkedText encode_line(const MarkedTokenizer& tokenizer, std::string_view line, int64_t limit) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string_view::npos) return tokenizer.mark(tokenizer.encode(line), limit);
+  return tokenizer.mark(tokenizer.encode(line.substr(0, tab)), tokenizer.encode(line.substr(tab + 1)), limit);
+}
 
 void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, const std::string& where) {
   constexpr int64_t kFilledTo = 64, kMostFilling = 127;

@@ -96,12 +96,14 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
           options.max_length_factor, ", wanted a number above 0, such as 2");
   require(options.max_tokens >= 1, "max_tokens: got ", options.max_tokens, ", wanted 1 or more");
   const auto most = static_cast<size_t>(options.max_tokens);
+  const data::SequenceMarks marks = tokenizers_.target->sequence_marks();
   const BeamOptions beam{.beam = static_cast<int>(options.beam),
                          .n_best = static_cast<int>(options.n_best),
                          .length_penalty = options.length_penalty,
                          .scores = options.scores,
-                         .begin = data::kBegin,
-                         .end = data::kEnd};
+                         .begin = marks.begin,
+                         .end = marks.end,
+                         .never = marks.never};
   std::vector<std::vector<int32_t>> sources;
   std::vector<int32_t> limits;
   std::vector<int64_t> cut_to;
@@ -112,7 +114,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
     if (source.size() > most) source.resize(most);
     const double limit = options.max_length_factor * static_cast<double>(source.size()) + 10;
     limits.push_back(source.empty() ? 0 : static_cast<int32_t>(std::min(limit, 1e6)));
-    source.push_back(data::kEnd);
+    source.push_back(tokenizers_.source->sequence_marks().end);
   }
   const auto found = decode_all(inference_, sources, limits, beam, {.tokens = options.batch_tokens});
   std::vector<std::vector<Translation>> results(lines.size());
