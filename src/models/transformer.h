@@ -25,6 +25,9 @@ struct TransformerConfig {
   bool scale_embedding = true, output_bias = false;
   std::string self_attention = "scaled_dot / full / soft";  // the encoder's
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return true; }
+
   static constexpr auto fields() {
     using T = TransformerConfig;
     return std::tuple{
