@@ -18,6 +18,10 @@ constexpr const char* kFiles[] = {"source.spm",         "target.spm",
                                   "vocab.json",         "target_vocab.json",
                                   "special_tokens_map.json", "tokenizer_config.json"};
 
+bool is_language(std::string_view token) {
+  return token.size() > 4 && token.starts_with(">>") && token.ends_with("<<");
+}
+
 // One side's vocabulary.
 struct Vocabulary {
   std::vector<std::string> tokens;
@@ -85,10 +89,6 @@ class MarianTokenizer final : public Tokenizer {
   std::string file_name() const override { return "source.spm"; }
   std::string bytes() const override { return model_.bytes(); }
 
-  static bool is_language(std::string_view token) {
-    return token.size() > 4 && token.starts_with(">>") && token.ends_with("<<");
-  }
-
  private:
   const std::string& at(int32_t id) const {
     require(id >= 0 && id < size(), "token id ", id, " is outside the vocabulary of ", size());
@@ -120,9 +120,12 @@ std::string read_needed(const fs::path& folder, const char* name) {
   return read_text(folder / name, kLargestFile);
 }
 
+std::vector<std::string> read_vocabulary_tokens(const fs::path& folder, const char* file) {
+  return parse_vocabulary_json(read_needed(folder, file), (folder / file).string());
+}
+
 std::shared_ptr<const Vocabulary> read_vocabulary(const fs::path& folder, const char* file) {
-  const std::string name = (folder / file).string();
-  return std::make_shared<Vocabulary>(parse_vocabulary_json(read_needed(folder, file), name), name);
+  return std::make_shared<Vocabulary>(read_vocabulary_tokens(folder, file), (folder / file).string());
 }
 
 }  // namespace
@@ -148,12 +151,17 @@ Tokenizers load_marian_tokenizers(const fs::path& folder) {
   return tokenizers;
 }
 
-std::vector<std::string> target_languages(const Tokenizer& tokenizer) {
+std::vector<std::string> missing_marian_files(const fs::path& folder) {
+  std::vector<std::string> missing;
+  for (const char* name : {"source.spm", "target.spm", "vocab.json"})
+    if (!path_exists(folder / name)) missing.emplace_back(name);
+  return missing;
+}
+
+std::vector<std::string> target_languages(const fs::path& folder) {
   std::vector<std::string> languages;
-  if (dynamic_cast<const MarianTokenizer*>(&tokenizer) == nullptr) return languages;
-  for (int32_t id = 0; id < tokenizer.size(); ++id)
-    if (std::string piece = tokenizer.piece(id); MarianTokenizer::is_language(piece))
-      languages.push_back(std::move(piece));
+  for (std::string& token : read_vocabulary_tokens(folder, "vocab.json"))
+    if (is_language(token)) languages.push_back(std::move(token));
   return languages;
 }
 

@@ -19,7 +19,10 @@ bool has_marian_tokenizers(const std::filesystem::path& folder);
 // translate to, such as ">>fra<<", where the vocabulary has it. Tokenizers::files holds the files themselves.
 Tokenizers load_marian_tokenizers(const std::filesystem::path& folder);
 
-// The languages of a multilingual vocabulary, ">>fra<<", in its order.
-std::vector<std::string> target_languages(const Tokenizer& tokenizer);
+// The files of such a tokenizer that the folder lacks.
+std::vector<std::string> missing_marian_files(const std::filesystem::path& folder);
+
+// The languages of a multilingual vocabulary, ">>fra<<", in the order of the folder's vocab.json.
+std::vector<std::string> target_languages(const std::filesystem::path& folder);
 
 }  // namespace fovea::data

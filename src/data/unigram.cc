@@ -34,6 +34,8 @@ class Unigram final : public MarkedTokenizer {
         tokens_(std::move(parts.tokens)),
         ids_(std::move(parts.ids)),
         split_white_(parts.split_white),
+        strip_end_(parts.strip_end),
+        join_spaces_(parts.join_spaces),
         model_(std::move(model)),
         table_(std::move(table)) {
     for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
@@ -97,9 +99,9 @@ class Unigram final : public MarkedTokenizer {
       }
       return;
     }
-    std::string once;  // white space at the end taken off, runs of spaces as one
-    for (const char c : without_white_end(text))
-      if (c != ' ' || !once.ends_with(' ')) once += c;
+    std::string once;
+    for (const char c : strip_end_ ? without_white_end(text) : std::string_view(text))
+      if (!join_spaces_ || c != ' ' || !once.ends_with(' ')) once += c;
     if (!once.empty()) cut_at_marks(metaspace(once), ids);
   }
 
@@ -114,7 +116,7 @@ class Unigram final : public MarkedTokenizer {
 
   std::vector<std::string> tokens_;
   std::vector<int32_t> ids_;  // of the model's pieces; empty: the same
-  bool split_white_;
+  bool split_white_, strip_end_, join_spaces_;
   PieceModel model_;
   std::optional<ReplacementTable> table_;
   WholeTokens whole_;

@@ -30,7 +30,9 @@ struct UnigramParts {
   // space before the text is cut.
   std::vector<float> scores = {};
   std::string replacements = {};
-  bool split_white = true;  // words between white space; otherwise runs of spaces become one
+  bool split_white = true;   // words between white space; otherwise spaces begin words and stay
+  bool strip_end = false;    // white space at the end is taken off
+  bool join_spaces = false;  // runs of spaces become one
 };
 
 // From the content of a sentencepiece.bpe.model: <s>, <pad>, </s> and <unk>, the other pieces of the model in its

@@ -86,6 +86,8 @@ std::string FolderContents::description() const {
 
 void FolderContents::require_can(Ability ability) const {
   if (can(ability)) return;
+  if (pretrained && kind == FolderKind::translator && !lacks.empty())
+    fail(folder.string(), " has no ", lacks[0]);
   const std::string is = message(description(), " (", model, ")");
   if (ability == Ability::explain && record_of(kind).trained_by != nullptr)
     fail(is, " without attention: there is nothing to explain");

@@ -65,12 +65,16 @@ Setting setting_of(const Field<Owner, Value>& field, const Json& standard, const
           .standard = standard};
 }
 
-// The settings that a pretrained encoder brings with it.
-constexpr std::array kEncodersOwn = {"model", "tokenizer", "vocabulary", "lowercase"};
-
 template <class Training>
-bool from_encoder(const Training& training) {
+bool from_folder(const Training& training) {
   if constexpr (requires { training.from; }) return !training.from.empty();
+  return false;
+}
+
+// Whether a folder to train on brings the setting with it.
+template <class Training>
+bool comes_from_folder(std::string_view setting) {
+  if constexpr (requires { Training::kFromFolder; }) return contains(Training::kFromFolder, setting);
   return false;
 }
 
@@ -89,12 +93,14 @@ TrainSettings<Training> chosen(const TrainRequest& request) {
   };
   take("model", settings.training.model);
   if constexpr (requires { settings.training.from; }) take("from", settings.training.from);
-  if (from_encoder(settings.training))
-    for (const char* name : kEncodersOwn)
-      require(!request.file.contains(name) && !request.values.contains(name),
-              "from: a pretrained encoder brings its own ", name, "; leave out ", flag_name(name));
-  else
+  if (from_folder(settings.training)) {
+    for (const std::string_view name : field_names<Training>())
+      if (comes_from_folder<Training>(name))
+        require(!request.file.contains(std::string(name)) && !request.values.contains(std::string(name)),
+                "from: a pretrained model brings its own ", name, "; leave out ", flag_name(name));
+  } else {
     models::model_settings<typename Training::Models>(settings.training.model);  // a known model
+  }
   apply_preset(preset, settings.training, settings.model);
   return settings;
 }
@@ -105,8 +111,8 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
   using Models = typename Training::Models;
   const auto training = field_names<Training>(), options = field_names<train::TrainOptions>();
   const std::string& model = settings.training.model;
-  const bool encoder = from_encoder(settings.training);
-  const auto own = encoder ? std::vector<std::string_view>{} : models::model_settings<Models>(model);
+  const bool tuned = from_folder(settings.training);
+  const auto own = tuned ? std::vector<std::string_view>{} : models::model_settings<Models>(model);
   std::vector<std::string_view> known = own;
   known.insert(known.end(), training.begin(), training.end());
   known.insert(known.end(), options.begin(), options.end());
@@ -120,8 +126,8 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
     } else if (contains(own, item.key())) {
       models::model_config<Models>(model, one, Json::object(), where);
       settings.model[item.key()] = item.value();
-    } else if (encoder) {
-      fail(where, ": unknown option ", in_quotes(item.key()), " with --from: the encoder keeps its own sizes",
+    } else if (tuned) {
+      fail(where, ": unknown option ", in_quotes(item.key()), " with --from: the model keeps its own sizes",
            name_hint(item.key(), known));
     } else {
       fail(where, ": unknown option ", in_quotes(item.key()), " for the model ", model,
@@ -149,17 +155,17 @@ std::vector<Setting> settings_of(const TrainRequest& request) {
   using Models = typename Training::Models;
   const TrainSettings<Training> chosen_settings = chosen<Training>(request);
   const Training& training = chosen_settings.training;
-  const bool encoder = from_encoder(training);
+  const bool tuned = from_folder(training);
   std::vector<Setting> all;
   for_each_field<Training>([&](const auto& field) {
-    if (encoder && contains(kEncodersOwn, field.name)) return;
+    if (tuned && comes_from_folder<Training>(field.name)) return;
     all.push_back(setting_of(field, value_to_json(training.*field.member), "Task"));
     all.back().choices = choices_of<Training>(field.name);
   });
   for_each_field<train::TrainOptions>([&](const auto& field) {
     all.push_back(setting_of(field, value_to_json(chosen_settings.options.*field.member), "Training"));
   });
-  if (encoder) return all;
+  if (tuned) return all;
   const Json config = models::model_config<Models>(training.model, chosen_settings.model);
   Models::for_each([&]<class Entry>(const Entry& entry) {
     if (training.model != entry.name) return;
@@ -193,8 +199,8 @@ void check_settings(const TrainSettings<Training>& settings) {
   train::check_options(settings.options);
   check_choices(settings.training);
   check_training(settings.training, settings.model);
-  if (from_encoder(settings.training))
-    require(settings.model.empty(), "from: the encoder keeps its own sizes; got ", settings.model.dump());
+  if (from_folder(settings.training))
+    require(settings.model.empty(), "from: the model keeps its own sizes; got ", settings.model.dump());
   else
     models::check_settings<typename Training::Models>(settings.training.model, settings.model);
 }
@@ -212,10 +218,11 @@ template <class Training>
 Json settings_json(const TrainSettings<Training>& settings) {
   using Models = typename Training::Models;
   Json all = fields_to_json(settings.training);
-  if (from_encoder(settings.training))
-    for (const char* name : kEncodersOwn) all.erase(name);
+  if (from_folder(settings.training))
+    for (const std::string_view name : field_names<Training>())
+      if (comes_from_folder<Training>(name)) all.erase(std::string(name));
   all.update(fields_to_json(settings.options));
-  if (from_encoder(settings.training)) return all;
+  if (from_folder(settings.training)) return all;
   const Json model = models::model_config<Models>(settings.training.model, settings.model);
   for (const std::string_view name : models::model_settings<Models>(settings.training.model))
     all[std::string(name)] = model[std::string(name)];
@@ -231,7 +238,7 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
                        .fixed = {Training::kFixed.begin(), Training::kFixed.end()}};
   // A run goes on by asking for more of these; they are no news.
   for (const char* name : {"steps", "minutes", "log_every"}) identity.settings.erase(name);
-  if (from_encoder(settings.training)) return identity;
+  if (from_folder(settings.training)) return identity;
   for (const std::string_view name :
        models::model_settings<typename Training::Models>(settings.training.model))
     if (name.find("dropout") == std::string_view::npos) identity.fixed.emplace_back(name);
