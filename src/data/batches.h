@@ -2,7 +2,6 @@
 // and restartable anywhere, since the order of an epoch is a function of seed and epoch alone.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,21 +17,13 @@ namespace fovea::data {
 struct PackedSentences {
   std::vector<int32_t> tokens;
   std::vector<int64_t> starts{0};  // sentence i is tokens [starts[i], starts[i + 1])
-  std::vector<int32_t> types;      // of each token the text of a pair that it belongs to; empty: all 0
 
   int64_t size() const { return static_cast<int64_t>(starts.size()) - 1; }
   int64_t length(int64_t i) const { return starts[i + 1] - starts[i]; }
   std::span<const int32_t> operator[](int64_t i) const {
     return std::span(tokens).subspan(starts[i], length(i));
   }
-  // sentence_types: as many as tokens, or none when all are 0.
-  void append(std::span<const int32_t> sentence, std::span<const int32_t> sentence_types = {}) {
-    const bool paired = std::ranges::any_of(sentence_types, [](int32_t type) { return type != 0; });
-    if (paired || !types.empty()) {
-      types.resize(tokens.size());
-      types.insert(types.end(), sentence_types.begin(), sentence_types.end());
-      types.resize(tokens.size() + sentence.size());
-    }
+  void append(std::span<const int32_t> sentence) {
     tokens.insert(tokens.end(), sentence.begin(), sentence.end());
     starts.push_back(static_cast<int64_t>(tokens.size()));
   }

@@ -343,12 +343,6 @@ int64_t read_tokenizer_config(const fs::path& folder, Parts& parts) {
 
 }  // namespace
 
-MarkedText encode_line(const MarkedTokenizer& tokenizer, std::string_view line, int64_t limit) {
-  const size_t tab = line.find('\t');
-  if (tab == std::string_view::npos) return tokenizer.mark(tokenizer.encode(line), limit);
-  return tokenizer.mark(tokenizer.encode(line.substr(0, tab)), tokenizer.encode(line.substr(tab + 1)), limit);
-}
-
 void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, const std::string& where) {
   constexpr int64_t kFilledTo = 64, kMostFilling = 127;
   const int64_t more = rows - tokenizer.size();

@@ -24,11 +24,6 @@ struct EncoderTokenizer {
 // what is not here.
 EncoderTokenizer load_encoder_tokenizer(const std::filesystem::path& folder, const std::string& model_type);
 
-// A line as an encoder reads it, between the marks of its family: one text, or a pair with a tab between its
-// texts. Further tabs are white space of the second text. limit: as in MarkedTokenizer::mark(). The one place
-// that knows how a pair is written, for training and for use.
-MarkedText encode_line(const MarkedTokenizer& tokenizer, std::string_view line, int64_t limit = 0);
-
 // Throws Error, beginning with `where`, unless the tokenizer has as many tokens as the embedding table has
 // rows. A table whose rows are a multiple of 64 may have up to 127 more, as some are filled up for speed.
 void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, const std::string& where);

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/parallel.h"
-#include "data/encoder_tokenizer.h"
 #include "data/marked_tokenizer.h"
 #include "data/rows.h"
 #include "data/text.h"
@@ -212,11 +211,12 @@ std::vector<std::string_view> split_sentences(std::string_view text) {
   return sentences;
 }
 
-MarkedText encode_text(std::string_view text, const Tokenizer& tokenizer, const TextEncoding& encoding) {
+std::vector<int32_t> encode_text(std::string_view text, const Tokenizer& tokenizer,
+                                 const TextEncoding& encoding) {
   std::string lower;
   if (encoding.lowercase) text = lower = lowercase(text);
   if (const auto* marked = dynamic_cast<const MarkedTokenizer*>(&tokenizer))
-    return encode_line(*marked, text, encoding.max_tokens);
+    return marked->mark(tokenizer.encode(text), encoding.max_tokens).ids;
   std::vector<int32_t> ids;
   if (encoding.form == TextForm::marked) ids.push_back(kBegin);
   const auto add = [&](std::string_view part) {
@@ -235,24 +235,22 @@ MarkedText encode_text(std::string_view text, const Tokenizer& tokenizer, const 
     ids.resize(static_cast<size_t>(most));
     ids.back() = kEnd;
   }
-  return {std::move(ids), {}};
+  return ids;
 }
 
 PackedSentences encode_texts(std::span<const std::string> texts, const Tokenizer& tokenizer,
                              const TextEncoding& encoding) {
   PackedSentences packed;
   constexpr int64_t kBlock = 4096;  // texts held as separate vectors at one time
-  std::vector<MarkedText> encoded(kBlock);
+  std::vector<std::vector<int32_t>> ids(kBlock);
   const auto all = static_cast<int64_t>(texts.size());
   for (int64_t first = 0; first < all; first += kBlock) {
     const int64_t count = std::min(kBlock, all - first);
     parallel_for(count, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        encoded[static_cast<size_t>(i)] =
-            encode_text(texts[static_cast<size_t>(first + i)], tokenizer, encoding);
+        ids[static_cast<size_t>(i)] = encode_text(texts[static_cast<size_t>(first + i)], tokenizer, encoding);
     });
-    for (int64_t i = 0; i < count; ++i)
-      packed.append(encoded[static_cast<size_t>(i)].ids, encoded[static_cast<size_t>(i)].types);
+    for (int64_t i = 0; i < count; ++i) packed.append(ids[static_cast<size_t>(i)]);
   }
   return packed;
 }
@@ -281,9 +279,6 @@ TextBatch make_text_batch(const PackedSentences& texts, std::span<const int64_t>
     batch.tokens.insert(batch.tokens.end(), text.begin(), text.end());
     batch.lengths.push_back(static_cast<int32_t>(text.size()));
     batch.places.push_back(place);
-    if (texts.types.empty()) continue;
-    const auto types = texts.types.begin() + texts.starts[static_cast<size_t>(place)];
-    batch.types.insert(batch.types.end(), types, types + texts.length(place));
   }
   return batch;
 }

@@ -10,7 +10,6 @@
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "data/label_columns.h"
-#include "data/marked_tokenizer.h"
 #include "data/tokenizer.h"
 
 namespace fovea::data {
@@ -63,10 +62,9 @@ struct TextEncoding {
   bool lowercase = false;
 };
 
-// Never empty: a text without tokens is </s> alone (<s> </s> when marked). With the tokenizer of an encoder,
-// a tab divides a pair of texts, and types say which is which (encode_line() in data/encoder_tokenizer.h).
-MarkedText encode_text(std::string_view text, const Tokenizer& tokenizer,
-                       const TextEncoding& encoding);
+// Never empty: a text without tokens is </s> alone (<s> </s> when marked).
+std::vector<int32_t> encode_text(std::string_view text, const Tokenizer& tokenizer,
+                                 const TextEncoding& encoding);
 // On all threads.
 PackedSentences encode_texts(std::span<const std::string> texts, const Tokenizer& tokenizer,
                              const TextEncoding& encoding);
@@ -83,7 +81,6 @@ struct TextBatch {
   std::vector<int32_t> tokens;   // [sum of lengths]
   std::vector<int32_t> lengths;  // [n]
   std::vector<int64_t> places;   // [n], in the corpus
-  std::vector<int32_t> types;    // of each token, as in PackedSentences; empty: all 0
 };
 TextBatch make_text_batch(const PackedSentences& texts, std::span<const int64_t> places);
 

@@ -1,6 +1,6 @@
 #include "models/published_weights.h"
 
-#include "base/error.h"
+#include "io/json.h"
 
 namespace fovea::models {
 

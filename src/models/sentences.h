@@ -16,12 +16,10 @@ namespace fovea::models {
 // Sentences (or texts) one after the other, without padding; the ids stay the caller's.
 struct Sentences {
   std::span<const int32_t> ids;
-  std::vector<int64_t> lengths;    // of each sentence
-  std::span<const int32_t> types;  // of each token the text of a pair that it belongs to; empty: all 0
+  std::vector<int64_t> lengths;  // of each sentence
 
-  Sentences(std::span<const int32_t> tokens, std::span<const int32_t> sizes,
-            std::span<const int32_t> kinds = {})
-      : ids(tokens), lengths(sizes.begin(), sizes.end()), types(kinds) {}
+  Sentences(std::span<const int32_t> tokens, std::span<const int32_t> sizes)
+      : ids(tokens), lengths(sizes.begin(), sizes.end()) {}
   int64_t count() const { return static_cast<int64_t>(lengths.size()); }
   int64_t total() const { return static_cast<int64_t>(ids.size()); }
   int64_t longest() const;

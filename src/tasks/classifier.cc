@@ -82,7 +82,7 @@ std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
   nn::Context context;
   for (int64_t batch = 0; batch < order.batches_per_epoch(); ++batch) {
     const data::TextBatch packed = data::make_text_batch(texts, order.next());
-    const Tensor logits = network.logits({packed.tokens, packed.lengths, packed.types}, context).value().contiguous();
+    const Tensor logits = network.logits({packed.tokens, packed.lengths}, context).value().contiguous();
     const int64_t classes = logits.size(1);
     for (size_t i = 0; i < packed.places.size(); ++i)
       told[static_cast<size_t>(packed.places[i])] =

@@ -53,10 +53,10 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
   require(data::is_utf8(text), "the text is not UTF-8");
   require(!data::strip(text).empty(), "the text is empty: nothing to look at");
   bool cut = false;
-  const auto [ids, types] = encode_input(text, *parts.tokenizer, parts.encoding, cut);
+  const std::vector<int32_t> ids = encode_input(text, *parts.tokenizer, parts.encoding, cut);
   const auto count = static_cast<int64_t>(ids.size());
   data::PackedSentences one;
-  one.append(ids, types);
+  one.append(ids);
   PoolingRecorder recorder(count <= kMostExplainedTokens);
   ClassifierExplanation result;
   result.text = text;

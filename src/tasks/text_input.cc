@@ -4,29 +4,29 @@
 
 namespace fovea::tasks {
 
-data::MarkedText encode_input(std::string_view text, const data::Tokenizer& tokenizer,
-                              const data::TextEncoding& encoding, bool& cut) {
+std::vector<int32_t> encode_input(std::string_view text, const data::Tokenizer& tokenizer,
+                                  const data::TextEncoding& encoding, bool& cut) {
   data::TextEncoding unlimited = encoding;
   unlimited.max_tokens = 0;
-  data::MarkedText whole = data::encode_text(text, tokenizer, unlimited);
-  cut = encoding.max_tokens > 0 && static_cast<int64_t>(whole.ids.size()) > encoding.max_tokens;
+  std::vector<int32_t> ids = data::encode_text(text, tokenizer, unlimited);
+  cut = encoding.max_tokens > 0 && static_cast<int64_t>(ids.size()) > encoding.max_tokens;
   // Few texts are so long that they are worth a second look.
-  return cut ? data::encode_text(text, tokenizer, encoding) : whole;
+  return cut ? data::encode_text(text, tokenizer, encoding) : ids;
 }
 
 data::PackedSentences encode_inputs(std::span<const std::string> texts, const data::Tokenizer& tokenizer,
                                     const data::TextEncoding& encoding, std::vector<uint8_t>& cut) {
-  std::vector<data::MarkedText> encoded(texts.size());
+  std::vector<std::vector<int32_t>> ids(texts.size());
   cut.assign(texts.size(), 0);
   parallel_for(static_cast<int64_t>(texts.size()), 16, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       bool was_cut = false;
-      encoded[i] = encode_input(texts[i], tokenizer, encoding, was_cut);
+      ids[i] = encode_input(texts[i], tokenizer, encoding, was_cut);
       cut[i] = was_cut;
     }
   });
   data::PackedSentences packed;
-  for (const data::MarkedText& one : encoded) packed.append(one.ids, one.types);
+  for (const std::vector<int32_t>& one : ids) packed.append(one);
   return packed;
 }
 

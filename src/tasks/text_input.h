@@ -12,8 +12,8 @@
 namespace fovea::tasks {
 
 // A text's tokens as the classifier reads them; cut: set to whether it has more than encoding.max_tokens.
-data::MarkedText encode_input(std::string_view text, const data::Tokenizer& tokenizer,
-                              const data::TextEncoding& encoding, bool& cut);
+std::vector<int32_t> encode_input(std::string_view text, const data::Tokenizer& tokenizer,
+                                  const data::TextEncoding& encoding, bool& cut);
 // On all threads. cut: gets a truth value for each text.
 data::PackedSentences encode_inputs(std::span<const std::string> texts, const data::Tokenizer& tokenizer,
                                     const data::TextEncoding& encoding, std::vector<uint8_t>& cut);

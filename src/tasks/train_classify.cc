@@ -199,7 +199,7 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
     std::vector<int32_t> wanted;
     for (const int64_t place : batch.places) wanted.push_back(examples.labels[static_cast<size_t>(place)]);
     return train::BatchLoss{
-        parts.network->loss({batch.tokens, batch.lengths, batch.types}, wanted, training.smoothing, context),
+        parts.network->loss({batch.tokens, batch.lengths}, wanted, training.smoothing, context),
         static_cast<double>(batch.places.size())};
   };
   if (valid_text.size() > 0)

@@ -263,7 +263,7 @@ class EncodeText : public testing::Test {
     tokenizer_ = count_words(texts);
   }
   std::vector<int32_t> ids(std::string_view text, const TextEncoding& encoding) const {
-    return encode_text(text, *tokenizer_, encoding).ids;
+    return encode_text(text, *tokenizer_, encoding);
   }
   int32_t id(std::string_view word) const { return tokenizer_->encode(word)[0]; }
   std::unique_ptr<Tokenizer> tokenizer_;

@@ -23,3 +23,6 @@ fovea_test(models/mobilenet_test golden unit data)
 target_compile_definitions(test_models_mobilenet_test PRIVATE
   FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden" FOVEA_SOURCE="${PROJECT_SOURCE_DIR}")
 target_link_libraries(test_models_mobilenet_test PRIVATE PkgConfig::zlib)
+fovea_test(models/marian_test golden)
+target_compile_definitions(test_models_marian_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
+target_link_libraries(test_models_marian_test PRIVATE nlohmann_json::nlohmann_json)
