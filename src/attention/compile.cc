@@ -98,9 +98,12 @@ struct Tiling {
 // Compiles one group: one batch entry, one head.
 class Group {
  public:
-  Group(const Pattern& pattern, const PlanSizes& sizes, int64_t batch, int64_t head, AttentionPlan& plan)
+  // mask: null, or limits the pattern.
+  Group(const Pattern& pattern, const PlanSizes& sizes, const KeyMask* mask, int64_t batch, int64_t head,
+        AttentionPlan& plan)
       : pattern_(pattern),
         sizes_(sizes),
+        mask_(mask),
         batch_(batch),
         head_(head),
         plan_(plan),
@@ -119,6 +122,8 @@ class Group {
   std::vector<int64_t> row_cuts() const {
     std::vector<int64_t> cuts{0, sizes_.queries};
     add_cuts(pattern_, {0, sizes_.queries}, keys_.position(0), cuts);
+    if (mask_ != nullptr && mask_->row_block() > 0)
+      RowCuts{{0, sizes_.queries}, 0, batch_, cuts}.grid(mask_->row_block(), 0);
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
     return cuts;
@@ -188,7 +193,7 @@ class Group {
       // Beyond this no larger tile is chosen, so long runs need not be counted.
       int64_t visible = std::min<int64_t>(sizes_.keys, 4096);
       if (visible >= 1024) {
-        const RowSet row = keys_.row(begin + (end - begin) / 2, {1, 0, sizes_.keys});
+        const RowSet row = row_keys(begin + (end - begin) / 2, {1, 0, sizes_.keys});
         visible = 0;
         for (const Interval& piece : row.plain) visible += piece.end - piece.begin;
       }
@@ -215,7 +220,7 @@ class Group {
     const int64_t span = std::min(end - begin, tiling.rows * tiling.modulus);
     const int64_t middle = begin + (end - begin - span) / 2;
     AttentionPlan sample;
-    Group group(pattern_, sizes_, batch_, head_, sample);
+    Group group(pattern_, sizes_, mask_, batch_, head_, sample);
     for_each_tile(tiling, middle, middle + span, [&](const Rows& rows, const ResidueClass& residue) {
       if (sample.tiles.empty()) group.add_tile(rows, residue);
     });
@@ -232,6 +237,14 @@ class Group {
                       [&](auto record, const auto& member) { return record.varies(member, modulus); });
   }
 
+  // The keys that a row sees: what the pattern allows, as far as the mask does.
+  RowSet row_keys(int64_t query, const ResidueClass& residue) const {
+    RowSet set = keys_.row(query, residue);
+    if (mask_ == nullptr) return set;
+    const std::span<const Interval> allowed = mask_->row(batch_, head_, query);
+    return intersect(set, RowSet{{allowed.begin(), allowed.end()}, {}}, residue);
+  }
+
   void add_tile(const Rows& rows, const ResidueClass& residue) {
     PlanTile tile;
     tile.row_first = static_cast<int32_t>(rows.first);
@@ -241,8 +254,8 @@ class Group {
     row_count_ = rows.count;
     plain_.resize(static_cast<size_t>(rows.count));
     in_class_.resize(static_cast<size_t>(rows.count));
-    const bool uniform = !varies(pattern_, rows.step);
-    const bool simple = rows.step == 1 && keys_.sees_one_run();
+    const bool uniform = !varies(pattern_, rows.step) && (mask_ == nullptr || mask_->sizes().queries == 1);
+    const bool simple = rows.step == 1 && mask_ == nullptr && keys_.sees_one_run();
     for (int64_t r = 0; r < rows.count; ++r) {
       if (r > 0 && uniform) {
         plain_[r] = plain_[0];
@@ -253,7 +266,7 @@ class Group {
         in_class_[r].clear();
         append(plain_[r], run.begin, run.end);
       } else {
-        RowSet set = keys_.row(rows[r], residue);
+        RowSet set = row_keys(rows[r], residue);
         plain_[r] = std::move(set.plain);
         in_class_[r] = std::move(set.in_class);
       }
@@ -409,6 +422,7 @@ class Group {
 
   const Pattern& pattern_;
   const PlanSizes& sizes_;
+  const KeyMask* const mask_;
   const int64_t batch_, head_;
   AttentionPlan& plan_;
   const RowKeys keys_;
@@ -460,19 +474,20 @@ void compile_documents(const Within& packed, const PlanSizes& sizes, int64_t bat
     own.queries = packed.documents.queries[d];
     own.keys = packed.documents.keys[d];
     const auto [entry, fresh] = plans.try_emplace({own.queries, own.keys});
-    if (fresh) Group(packed.parts[0], own, batch, head, entry->second).compile();
+    if (fresh) Group(packed.parts[0], own, nullptr, batch, head, entry->second).compile();
     append_document(entry->second, first_query, first_key, plan);
     first_query += own.queries;
     first_key += own.keys;
   }
 }
 
-void compile_group(const Pattern& pattern, const PlanSizes& sizes, int64_t batch, int64_t head,
-                   AttentionPlan& plan) {
-  if (const auto* packed = std::get_if<Within>(&pattern.node()))
+void compile_group(const Pattern& pattern, const PlanSizes& sizes, const KeyMask* mask, int64_t batch,
+                   int64_t head, AttentionPlan& plan) {
+  const auto* packed = std::get_if<Within>(&pattern.node());
+  if (packed != nullptr && mask == nullptr)
     compile_documents(*packed, sizes, batch, head, plan);
   else
-    Group(pattern, sizes, batch, head, plan).compile();
+    Group(pattern, sizes, mask, batch, head, plan).compile();
 }
 
 // Two batch entries whose lengths agree have the same plan.
@@ -486,14 +501,18 @@ bool by_batch(const Pattern& pattern) {
 
 }  // namespace
 
-AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
+AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes, const KeyMask* mask) {
   check_fit(pattern, sizes);
+  if (mask != nullptr) mask->fit({sizes.batch, sizes.heads, sizes.queries, sizes.keys});
+  const bool mask_by_head = mask != nullptr && mask->sizes().heads > 1;
+  const bool mask_by_batch = mask != nullptr && mask->sizes().batches > 1;
   AttentionPlan plan;
   plan.query_count = sizes.queries;
   plan.key_count = sizes.keys;
-  const int64_t period = head_period(pattern, sizes.heads);
+  const int64_t period = std::max(head_period(pattern, sizes.heads), mask_by_head ? sizes.heads : 1);
   plan.head_groups = static_cast<int32_t>(period > 1 ? sizes.heads : 1);
-  plan.batch_groups = static_cast<int32_t>(by_batch(pattern) ? std::max<int64_t>(sizes.batch, 1) : 1);
+  plan.batch_groups =
+      static_cast<int32_t>(by_batch(pattern) || mask_by_batch ? std::max<int64_t>(sizes.batch, 1) : 1);
   plan.group_tiles.push_back(0);
   const auto end_group = [&] { plan.group_tiles.push_back(static_cast<int32_t>(plan.tiles.size())); };
   const auto repeat_group = [&](int64_t group) {
@@ -501,7 +520,7 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
       plan.tiles.push_back(PlanTile(plan.tiles[tile]));
   };
   for (int64_t batch = 0; batch < plan.batch_groups; ++batch) {
-    int64_t twin = 0;
+    int64_t twin = mask_by_batch ? batch : 0;
     while (!same_batches(pattern, twin, batch)) ++twin;
     for (int64_t head = 0; head < plan.head_groups; ++head) {
       if (twin < batch)
@@ -509,7 +528,7 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
       else if (head >= period)
         repeat_group(batch * plan.head_groups + head % period);
       else
-        compile_group(for_head(pattern, head), sizes, batch, head, plan);
+        compile_group(for_head(pattern, head), sizes, mask, batch, head, plan);
       end_group();
     }
   }

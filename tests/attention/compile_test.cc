@@ -323,5 +323,101 @@ TEST(RandomBlocks, AreTheSameForTheSameSeedAndFairOverAll) {
   for (const int count : seen) EXPECT_NEAR(count, 900, 120);
 }
 
+// A mask of arbitrary bits, and what it says.
+struct Bits {
+  explicit Bits(const KeyMask::Sizes& s, uint64_t seed)
+      : sizes(s), bytes(s.batches * s.heads * s.queries * s.keys) {
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = (i * 2654435761u + seed * 97) >> 7 & 3 ? 1 : 0;
+  }
+  KeyMask mask() const {
+    return KeyMask::from_bools(
+        {bytes.data(), {sizes.heads * sizes.queries * sizes.keys, sizes.queries * sizes.keys, sizes.keys, 1}},
+        sizes);
+  }
+  bool at(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    b = sizes.batches == 1 ? 0 : b;
+    h = sizes.heads == 1 ? 0 : h;
+    i = sizes.queries == 1 ? 0 : i;
+    return bytes[((b * sizes.heads + h) * sizes.queries + i) * sizes.keys + j] != 0;
+  }
+  KeyMask::Sizes sizes;
+  std::vector<uint8_t> bytes;
+};
+
+TEST(KeyMask, APlanVisitsWhatMaskAndPatternBothAllow) {
+  const PlanSizes sizes{.queries = 61, .keys = 75, .batch = 2, .heads = 4};
+  const Pattern patterns[] = {full(),
+                              causal(),
+                              window(9, 3),
+                              window(4, 4, 3),
+                              strided(5) | global({0}),
+                              lengths({40, 75}),
+                              heads({window(7, 0), full()}),
+                              within({20, 41}, causal()) /* fits 61 keys alone */};
+  for (const KeyMask::Sizes& m : {KeyMask::Sizes{1, 1, 1, 75}, {2, 1, 1, 75}, {1, 4, 61, 75}, {2, 4, 61, 75}})
+    for (const Pattern& pattern : patterns) {
+      PlanSizes own = sizes;
+      KeyMask::Sizes of_mask = m;
+      if (std::holds_alternative<patterns::Within>(pattern.node())) own.keys = of_mask.keys = 61;
+      const Bits bits(of_mask, 3);
+      const KeyMask mask = bits.mask();
+      const kernels::AttentionPlan plan = compile(pattern, own, &mask);
+      for (int64_t b = 0; b < own.batch; ++b)
+        for (int64_t h = 0; h < own.heads; ++h) {
+          const int64_t group =
+              (plan.batch_groups > 1 ? b : 0) * plan.head_groups + (plan.head_groups > 1 ? h : 0);
+          const Visits seen = visits(plan, group);
+          EXPECT_THAT(seen.rows, testing::Each(1));
+          for (int64_t i = 0; i < own.queries; ++i)
+            for (int64_t j = 0; j < own.keys; ++j)
+              ASSERT_EQ(seen.pairs[i * own.keys + j] == 1,
+                        bits.at(b, h, i, j) && allowed(pattern, {own.queries, own.keys, b, h, i, j}))
+                  << pattern << " mask " << m.batches << 'x' << m.heads << 'x' << m.queries << " at " << b
+                  << ' ' << h << ' ' << i << ' ' << j;
+        }
+    }
+}
+
+TEST(KeyMask, BlocksAreReadAsListed) {
+  // Two blocks of 4 rows (the last cut to 3) and three of 5 keys (the last cut to 2).
+  const std::vector<int32_t> full_counts{1, 0}, full_indices{0, 0, 0, 0, 0, 0}, partial_counts{1, 2},
+      partial_indices{2, 0, 0, 1, 2, 0};
+  std::vector<uint8_t> bits(3 * 20);
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] = i % 3 == 0;
+  const KeyMask mask = KeyMask::from_blocks({.query_block = 4,
+                                             .key_block = 5,
+                                             .full = {full_counts, full_indices, 3},
+                                             .partial = {partial_counts, partial_indices, 3},
+                                             .bits = bits},
+                                            {.queries = 7, .keys = 12});
+  for (int64_t i = 0; i < 7; ++i)
+    for (int64_t j = 0; j < 12; ++j) {
+      const int64_t r = i % 4, block = j / 5;
+      bool wanted = false;
+      if (i < 4)
+        wanted = block == 0 || (block == 2 && bits[r * 5 + j % 5]);
+      else if (block > 0)
+        wanted = bits[20 * block + r * 5 + j % 5];
+      bool found = false;
+      for (const Interval& piece : mask.row(0, 0, i)) found |= piece.begin <= j && j < piece.end;
+      EXPECT_EQ(found, wanted) << i << ' ' << j;
+    }
+  const std::vector<int32_t> wrong{0, 7, 0, 1, 9, 0};
+  EXPECT_THROW(KeyMask::from_blocks({.query_block = 4,
+                                     .key_block = 5,
+                                     .full = {full_counts, full_indices, 3},
+                                     .partial = {partial_counts, wrong, 3},
+                                     .bits = bits},
+                                    {.queries = 7, .keys = 12}),
+               Error);
+  EXPECT_THROW(KeyMask::from_blocks({.query_block = 4,
+                                     .key_block = 5,
+                                     .full = {full_counts, full_indices, 3},
+                                     .partial = {partial_counts, partial_indices, 3},
+                                     .bits = {}},
+                                    {.queries = 7, .keys = 12}),
+               Error);
+}
+
 }  // namespace
 }  // namespace fovea

@@ -2,6 +2,7 @@ fovea_test(attention/spec_test unit)
 fovea_test(attention/compile_test unit)
 fovea_test(attention/reference_test unit grad)
 fovea_test(attention/named_test unit)
+fovea_test(attention/strided_test unit grad)
 fovea_test_program(attention/grid_test)
 # The same cases at every level; one that the CPU lacks is skipped.
 foreach(level scalar ${FOVEA_LEVELS})
