@@ -1,5 +1,6 @@
-// BERT of Devlin et al. (2019) and its kin: DistilBERT (Sanh et al. 2019) and RoBERTa (Liu et al. 2019),
-// which differ in how they begin and end, not in their layers.
+// BERT of Devlin et al. (2019) and its kin: DistilBERT (Sanh et al. 2019), RoBERTa (Liu et al. 2019) and
+// XLM-RoBERTa (Conneau et al. 2020), which differ in how they begin and end, not in their layers; and MPNet (Song et
+// al. 2020), whose layers add a bias for the distance of two tokens.
 //
 // A text is read whole: word, place and kind of every token are added, layers of self-attention follow, and
 // heads read what comes out: the first token for whole texts, every token for masked ones.
@@ -23,7 +24,7 @@ namespace fovea::models {
 // The names are those of Hugging Face's config.json; DistilBERT's own names for them are read and written
 // too.
 struct BertConfig {
-  std::string model_type = "bert";  // or "distilbert", "roberta"
+  std::string model_type = "bert";  // or "distilbert", "roberta", "xlm-roberta", "mpnet"
   int64_t vocab_size = 30522, hidden_size = 768, num_hidden_layers = 12, num_attention_heads = 12;
   int64_t intermediate_size = 3072, max_position_embeddings = 512;
   int64_t type_vocab_size = 2;  // 0: tokens have no kinds
@@ -33,12 +34,13 @@ struct BertConfig {
   std::optional<float> classifier_dropout = {};  // empty: as hidden_dropout_prob
   float layer_norm_eps = 1e-12f, initializer_range = 0.02f;
   bool tie_word_embeddings = true;
+  int64_t relative_attention_num_buckets = 32;  // MPNet
   std::vector<std::string> labels = {};  // of a classifier, in id2label; not among the fields
 
   static constexpr auto fields() {
     using T = BertConfig;
     return std::tuple{
-        Field{"model_type", &T::model_type, "bert, distilbert or roberta"},
+        Field{"model_type", &T::model_type, "bert, distilbert, roberta, xlm-roberta or mpnet"},
         Field{"vocab_size", &T::vocab_size, "tokens"},
         Field{"hidden_size", &T::hidden_size, "features of a token between layers"},
         Field{"num_hidden_layers", &T::num_hidden_layers, "layers"},
@@ -55,11 +57,17 @@ struct BertConfig {
         Field{"layer_norm_eps", &T::layer_norm_eps, "added to a variance before its root is taken"},
         Field{"initializer_range", &T::initializer_range, "deviation that fresh weights are drawn with"},
         Field{"tie_word_embeddings", &T::tie_word_embeddings,
-              "the masked-token head reads the table of words"}};
+              "the masked-token head reads the table of words"},
+        Field{"relative_attention_num_buckets", &T::relative_attention_num_buckets,
+              "classes of distances between two tokens"}};
   }
 
+  // Positions are counted from the padding token's id on.
+  bool counts_from_pad() const {
+    return model_type == "roberta" || model_type == "xlm-roberta" || model_type == "mpnet";
+  }
   // The row of the first token's place.
-  int64_t first_position() const { return model_type == "roberta" ? pad_token_id.value_or(1) + 1 : 0; }
+  int64_t first_position() const { return counts_from_pad() ? pad_token_id.value_or(1) + 1 : 0; }
   // Tokens of the longest text.
   int64_t longest() const { return max_position_embeddings - first_position(); }
 };
@@ -81,7 +89,7 @@ struct BertHeads {
 };
 
 // Parameters: embeddings.word [vocab_size, E], .position, .type (unless there are no kinds), .norm...;
-// encoder... as nn::TransformerEncoder names them; pooler.weight, .bias; masked_lm.dense..., .norm..., .bias
+// relative_bias [buckets, heads] of MPNet; encoder... as nn::TransformerEncoder names them; pooler.weight, .bias; masked_lm.dense..., .norm..., .bias
 // [vocab_size], .output [vocab_size, E] unless it is the table of words; classifier.weight, .bias.
 // Attention calls are named "encoder.0.self", "encoder.1.self", ...
 class Bert : public nn::Module {
@@ -117,6 +125,7 @@ class Bert : public nn::Module {
   void name_labels(std::vector<std::string> labels);
   Var word_embedding, position_embedding, type_embedding;  // type_embedding: undefined without kinds
   nn::LayerNorm embedding_norm;
+  Var relative_bias;  // undefined but for MPNet
   nn::TransformerEncoder encoder;
   std::unique_ptr<nn::Linear> pooler, classifier;  // null: without
   std::unique_ptr<MaskedLm> masked_lm;

@@ -192,7 +192,11 @@ void save_bert(const fs::path& folder, const Bert& network) {
   make_directories(folder);
   save_safetensors(folder / "model.safetensors", bert_weights(network), nn::weights_metadata());
   const std::string& type = network.config().model_type;
-  const std::string family = type == "bert" ? "Bert" : type == "roberta" ? "Roberta" : "DistilBert";
+  const std::string family = type == "bert"          ? "Bert"
+                             : type == "roberta"     ? "Roberta"
+                             : type == "xlm-roberta" ? "XLMRoberta"
+                             : type == "mpnet"       ? "MPNet"
+                                                     : "DistilBert";
   const BertHeads& heads = network.heads();
   const char* kind = heads.labels > 0  ? "ForSequenceClassification"
                      : heads.masked_lm ? "ForMaskedLM"

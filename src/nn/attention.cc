@@ -61,7 +61,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
       query_([this] { return rows_of(0, options_.heads); }),
       keys_values_([this] { return rows_of(options_.heads, 2 * options_.kv_heads); }) {
   if (options_.kv_heads == 0) options_.kv_heads = options_.heads;
-  const auto& [width, heads, kv_heads, dropout, bias, spec, rotary] = options_;
+  const auto& [width, heads, kv_heads, dropout, bias, spec, rotary, relative] = options_;
   require(heads > 0 && width % heads == 0, "attention: ", heads, " heads do not divide the width ", width);
   require(kv_heads > 0 && heads % kv_heads == 0, "attention: ", kv_heads, " key heads do not divide ", heads,
           " heads");
@@ -78,7 +78,8 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
     in_proj_bias_ = add_parameter("in_proj_bias", constant({(heads + 2 * kv_heads) * head_width_}, 0));
     out_proj_.bias.value().fill(0);
   }
-  if (spec.terms.relative.buckets != 0)
+  terms_.relative = relative;
+  if (spec.terms.relative.buckets != 0 && !relative.defined())
     terms_.relative = add_parameter("relative", normal({spec.terms.relative.buckets, heads}, 0, 0.02f, rng));
   if (spec.terms.sink) terms_.sink = add_parameter("sink", constant({heads}, 0));
   add_child("out_proj", out_proj_);

@@ -19,6 +19,7 @@ struct MultiHeadOptions {
   bool bias = true;
   AttentionSpec spec = {};  // score, terms, pattern and selection that hold at every call
   std::optional<RotaryOptions> rotary = {};
+  Var relative = {};  // the table of relative positions where another owns it; undefined: a parameter of this layer
 };
 
 // Several heads of attention, each on its own slice of the width.

@@ -12,7 +12,8 @@ MultiHeadOptions attention_options(const TransformerOptions& options, const Atte
           .dropout = options.attention_dropout < 0 ? options.dropout : options.attention_dropout,
           .bias = options.bias,
           .spec = spec,
-          .rotary = options.rotary};
+          .rotary = options.rotary,
+          .relative = options.relative};
 }
 
 MultiHeadOptions cross_options(const TransformerOptions& options) {

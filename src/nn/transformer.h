@@ -25,6 +25,9 @@ struct TransformerOptions {
   float epsilon = 1e-5f;
   AttentionSpec spec = {};  // of self-attention
   std::optional<RotaryOptions> rotary = {};
+  // Where spec has relative positions: one table [buckets, heads] for all layers, owned elsewhere. Undefined: each
+  // layer has its own.
+  Var relative = {};
 };
 
 // linear2(dropout(activation(linear1(x))))

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kTokenizerFiles[] = {
     "vocab.txt",  "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "vocab.json", "merges.txt"};
+    "vocab.json", "merges.txt",     "sentencepiece.bpe.model"};
 
 // A tokenizer travels as the files it came in.
 void take_tokenizer(const std::filesystem::path& folder, ClassifierParts& parts) {

@@ -12,3 +12,6 @@ target_link_libraries(test_tasks_image_test PRIVATE PkgConfig::libjpeg PkgConfig
 fovea_test(tasks/word_alignment_test unit)
 fovea_test(tasks/open_test unit)
 target_link_libraries(test_tasks_open_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)
+fovea_test(tasks/marian_test unit)
+target_compile_definitions(test_tasks_marian_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
+target_link_libraries(test_tasks_marian_test PRIVATE nlohmann_json::nlohmann_json)
