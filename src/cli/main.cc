@@ -29,6 +29,7 @@ void add_verbs(CLI::App& app) {
   add_explain(app);
   add_embed(app);
   add_fill(app);
+  add_rerank(app);
   add_convert(app);
   add_score(app);
 }

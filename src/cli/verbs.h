@@ -17,6 +17,7 @@ void add_fill(CLI::App& app);
 void add_info(CLI::App& app);
 void add_pattern(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_rerank(CLI::App& app);
 void add_score(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);

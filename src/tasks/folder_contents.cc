@@ -52,6 +52,7 @@ FolderContents pretrained_contents(const std::filesystem::path& folder) {
                           .pretrained = true,
                           .settings = models::bert_config_json(config)};
   if (heads.labels > 0) contents.abilities = {Ability::classify, Ability::explain};
+  if (heads.labels == 1) contents.abilities.push_back(Ability::rerank);
   contents.abilities.push_back(Ability::embed);
   if (heads.masked_lm) contents.abilities.push_back(Ability::fill);
   if (heads.labels == 0)

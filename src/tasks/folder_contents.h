@@ -25,7 +25,7 @@ std::string_view name_of(FolderKind kind);
 enum class InputForm { text, picture };
 
 // What can be asked of a folder.
-enum class Ability { translate, classify, explain, embed, fill };
+enum class Ability { translate, classify, explain, rerank, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 

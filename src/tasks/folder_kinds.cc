@@ -34,6 +34,7 @@ constexpr std::array kAbilities = {
     AbilityRecord{Ability::translate, "translate", "a translator"},
     AbilityRecord{Ability::classify, "classify", "a classifier"},
     AbilityRecord{Ability::explain, "explain", "a model of a task, such as a translator or a classifier"},
+    AbilityRecord{Ability::rerank, "rerank", "a cross-encoder of the BERT family with one label"},
     AbilityRecord{Ability::embed, "embed",
                   "a folder of the BERT family, as Hugging Face's libraries save it"},
     AbilityRecord{Ability::fill, "fill", "a folder of the BERT family with a head for masked tokens"},
@@ -107,6 +108,7 @@ void FolderContents::require_can(Ability ability) const {
 
 std::string FolderContents::command(Ability ability) const {
   const char* what = ability == Ability::fill        ? " \"a text with a [MASK]\""
+                     : ability == Ability::rerank    ? " --query \"a text\" < texts.txt"
                      : input() == InputForm::picture ? " picture.png"
                      : ability == Ability::explain   ? " \"a text\""
                                                      : " < texts.txt";

@@ -43,6 +43,7 @@ struct AnswerOptions {
   std::string alignment = "none";  // of a translation: none, hard (pairs of words) or soft (weights)
   bool words = false;              // of a classified text: what each word weighs
   int64_t top = 5;                 // candidates for each masked place
+  std::string query = {};          // rerank: what texts are compared to
   int threads = 0;                 // of this call; 0: as set_num_threads() says
 };
 
@@ -59,6 +60,7 @@ struct Answer {
   Prediction prediction = {};                          // classify
   std::optional<std::vector<std::pair<std::string, float>>> words =
       {};                                              // classify, with AnswerOptions::words
+  float score = 0;                                     // rerank
   std::vector<float> vector = {};                      // embed
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
 };
