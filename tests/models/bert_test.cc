@@ -15,17 +15,18 @@ namespace {
 
 using testing::HasSubstr;
 
-const GoldenBerts& golden() {
-  static const GoldenBerts berts;
-  return berts;
+const GoldenBerts& golden(const std::string& file = "bert") {
+  static const GoldenBerts berts, encoders("encoders");
+  return file == "bert" ? berts : encoders;
 }
 
 // Golden tensors of one of our parameters, joined where it is made of several.
-Tensor golden_of(size_t i, const std::string& kind, const BertName& name, const BertConfig& config) {
+Tensor golden_of(const GoldenBerts& golden, size_t i, const std::string& kind, const BertName& name,
+                 const BertConfig& config) {
   std::vector<Var> parts;
   for (const std::string& theirs : name.theirs) {
     const std::string prefixed = bert_prefix(config) + theirs;
-    parts.emplace_back(golden().tensor(i, kind + (golden().contains(i, kind + theirs) ? theirs : prefixed)));
+    parts.emplace_back(golden.tensor(i, kind + (golden.contains(i, kind + theirs) ? theirs : prefixed)));
   }
   return concat(parts, 0).value();
 }
@@ -64,21 +65,20 @@ Pass run(const Bert& network, nn::Context& context) {
   return pass;
 }
 
-TEST(BertGolden, FoldersEqualHuggingFacesOutputsGradientsAndTenSteps) {
-  ASSERT_EQ(golden().size(), 10u);
-  for (size_t i = 0; i < golden().size(); ++i) {
-    SCOPED_TRACE(message(i, " ", golden().name(i)));
+void expect_equal(const GoldenBerts& golden) {
+  for (size_t i = 0; i < golden.size(); ++i) {
+    SCOPED_TRACE(message(i, " ", golden.name(i)));
     const TemporaryDirectory folder;
-    golden().write(i, folder.path());
+    golden.write(i, folder.path());
     Rng rng(1);
     const LoadedBert loaded = load_bert(folder.path(), rng);
     ASSERT_THAT(loaded.fresh, testing::IsEmpty());
     const Bert& network = *loaded.network;
-    const bool classifies = golden().name(i).ends_with("ForSequenceClassification");
+    const bool classifies = golden.name(i).ends_with("ForSequenceClassification");
     EXPECT_EQ(network.heads().labels, classifies ? 3 : 0);
-    EXPECT_EQ(network.heads().masked_lm, golden().name(i).ends_with("ForMaskedLM"));
+    EXPECT_EQ(network.heads().masked_lm, golden.name(i).ends_with("ForMaskedLM"));
 
-    const Tensor losses = golden().tensor(i, "losses");
+    const Tensor losses = golden.tensor(i, "losses");
     train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = 0.01});
     nn::Context context{.training = true};
     for (int64_t step = 0; step < losses.count(); ++step) {
@@ -90,18 +90,28 @@ TEST(BertGolden, FoldersEqualHuggingFacesOutputsGradientsAndTenSteps) {
           << "step " << step;
       if (step == 0) {
         for (const auto& [name, output] : pass.outputs)
-          expect_near(output.value(), golden().tensor(i, name), 2e-5f, name);
+          expect_near(output.value(), golden.tensor(i, name), 2e-5f, name);
         std::map<std::string, Var> parameters;
         for (const auto& [name, parameter] : network.parameters()) parameters.emplace(name, parameter);
         const auto names = bert_names(network.config(), network.heads());
         ASSERT_EQ(names.size(), parameters.size());
         for (const BertName& name : names)
-          expect_near(parameters.at(name.ours).grad(), golden_of(i, "grad/", name, network.config()), 5e-5f,
+          expect_near(parameters.at(name.ours).grad(), golden_of(golden, i, "grad/", name, network.config()), 5e-5f,
                       name.ours);
       }
       optimizer.step();
     }
   }
+}
+
+TEST(BertGolden, FoldersEqualHuggingFacesOutputsGradientsAndTenSteps) {
+  ASSERT_EQ(golden().size(), 10u);
+  expect_equal(golden());
+}
+
+TEST(BertGolden, XlmRobertaAndMpnetFoldersDoTheSame) {
+  ASSERT_EQ(golden("encoders").size(), 5u);
+  expect_equal(golden("encoders"));
 }
 
 class BertFolders : public testing::Test {

@@ -1,4 +1,5 @@
-// The golden models of the BERT family, as Hugging Face folders: what tests/golden/make_bert.py made.
+// The golden models of the BERT family, as Hugging Face folders: what tests/golden/make_bert.py and
+// make_encoders.py made.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,8 @@ namespace fovea::models {
 
 class GoldenBerts {
  public:
-  GoldenBerts() : file_(FOVEA_GOLDEN "/bert.safetensors"), list_(load_json(FOVEA_GOLDEN "/bert.json")) {
+  explicit GoldenBerts(const std::string& name = "bert")
+      : file_(FOVEA_GOLDEN "/" + name + ".safetensors"), list_(load_json(FOVEA_GOLDEN "/" + name + ".json")) {
     for (size_t i = 0; i < list_["batch"]["texts"].size(); ++i) {
       for (const Json& id : list_["batch"]["texts"][i]) ids_.push_back(id.get<int32_t>());
       for (const Json& type : list_["batch"]["types"][i]) types_.push_back(type.get<int32_t>());

@@ -104,7 +104,7 @@ TEST(MarianGolden, LossesGradientsAndTenStepsEqualHuggingFaces) {
     const Tensor losses = golden().tensor(i, "losses");
     nn::Context context{.training = true};
     for (int64_t step = 0; step < losses.count(); ++step) {
-      for (const nn::NamedParameter& parameter : network->parameters()) parameter.value.clear_grad();
+      network->clear_grad();
       const Var loss = network->loss(golden().batch(), 0, context).loss;
       loss.backward();
       EXPECT_NEAR(loss.value().item(), losses.data()[step], 1e-4 * (1 + static_cast<double>(step)))
