@@ -9,14 +9,18 @@
 namespace fovea::python {
 namespace {
 
+bool says(const std::exception& error, std::string_view part) {
+  return std::string_view(error.what()).find(part) != std::string_view::npos;
+}
+
 PyObject* class_of(const std::exception& error) {
+  // Whoever read it: a file of training data is named like an option.
+  if (says(error, "No such file or directory") || says(error, " does not exist"))
+    return PyExc_FileNotFoundError;
   switch (kind_of(error)) {
     case ErrorKind::bad_request:
       return PyExc_ValueError;
     case ErrorKind::bad_file:
-      return std::string_view(error.what()).find("No such file") != std::string_view::npos
-                 ? PyExc_FileNotFoundError
-                 : PyExc_OSError;
     case ErrorKind::damaged_model:
       return PyExc_OSError;
     case ErrorKind::out_of_memory:

@@ -5,6 +5,8 @@
 #include "base/parallel.h"
 #include "python/attention.h"
 #include "python/errors.h"
+#include "python/tasks.h"
+#include "python/train.h"
 
 namespace nb = nanobind;
 
@@ -12,6 +14,8 @@ NB_MODULE(_core, module) {
   module.attr("__version__") = FOVEA_VERSION;
   fovea::python::translate_errors();
   fovea::python::add_attention(module);
+  fovea::python::add_tasks(module);
+  fovea::python::add_train(module);
   module.def("set_num_threads", &fovea::set_num_threads, nb::arg("count"),
              "Threads that Fovea uses from now on; 0: one per core. Results do not depend on it.");
   module.def("num_threads", &fovea::num_threads, "Threads that Fovea uses.");
