@@ -34,6 +34,7 @@ void add_verbs(CLI::App& app) {
   add_embed(app);
   add_fill(app);
   add_predict(app);
+  add_rerank(app);
   add_convert(app);
   add_scene(app);
   add_score(app);

@@ -23,6 +23,7 @@ void add_bench(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_pretrain(CLI::App& app);
 void add_scene(CLI::App& app);
+void add_rerank(CLI::App& app);
 void add_score(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);

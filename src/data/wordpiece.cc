@@ -215,7 +215,8 @@ class WordPiece final : public MarkedTokenizer {
       longest_piece_ = std::max(longest_piece_, token.size());
     }
     for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
-      if (mark >= 0) whole_.add(tokens_[static_cast<size_t>(mark)], mark);
+      if (mark >= 0)
+        whole_.add(tokens_[static_cast<size_t>(mark)], mark, mark == marks.mask && options.strip_before_mask);
     for (const std::string& token : options.whole) whole_.add(token, ids_.find(token)->second);
   }
 
@@ -294,32 +295,7 @@ class WordPiece final : public MarkedTokenizer {
     return text;
   }
 
-  int64_t marks_around(bool pair) const override { return pair ? 3 : 2; }
-
-  MarkedText mark(std::span<const int32_t> text, int64_t limit) const override {
-    MarkedText marked;
-    marked.ids.push_back(marks_.begin);
-    append(marked, text.first(std::min(text.size(), room_within(limit, marks_around(false)))), 0);
-    return marked;
-  }
-
-  MarkedText mark(std::span<const int32_t> first, std::span<const int32_t> second,
-                  int64_t limit) const override {
-    const PairLengths kept = cut_pair(first.size(), second.size(), room_within(limit, marks_around(true)));
-    MarkedText marked;
-    marked.ids.push_back(marks_.begin);
-    append(marked, first.first(kept.first), 0);
-    append(marked, second.first(kept.second), 1);
-    return marked;
-  }
-
  private:
-  void append(MarkedText& marked, std::span<const int32_t> text, int32_t type) const {
-    marked.ids.insert(marked.ids.end(), text.begin(), text.end());
-    marked.ids.push_back(marks_.end);
-    marked.types.resize(marked.ids.size(), type);
-  }
-
   bool is_inner(std::string_view token) const {
     return token.size() > options_.prefix.size() && token.starts_with(options_.prefix);
   }
@@ -446,7 +422,7 @@ std::unique_ptr<MarkedTokenizer> make_wordpiece(std::vector<std::string> tokens,
   };
   for (const std::string& token : options.whole) need(token);
   const Marks marks{need(options.begin), need(options.end), need(options.unknown), find(options.mask),
-                    find(options.pad)};
+                    find(options.pad), options.doubled};
   return std::make_unique<WordPiece>(std::move(tokens), options, marks);
 }
 

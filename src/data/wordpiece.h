@@ -27,6 +27,8 @@ struct WordPieceOptions {
   std::optional<bool> strip_accents = {};  // empty: as lowercase
   // The spelling of the marks; of these only mask and pad may be missing from the vocabulary.
   std::string begin = "[CLS]", end = "[SEP]", unknown = "[UNK]", mask = "[MASK]", pad = "[PAD]";
+  bool strip_before_mask = false;       // white space before the mask belongs to it
+  bool doubled = false;                 // pairs as RoBERTa marks them (Marks::doubled)
   std::vector<std::string> whole = {};  // more tokens that are never cut
   std::string prefix = "##";            // begins a piece inside a word
   int64_t longest_word = 100;           // characters; a longer word is unknown

@@ -138,11 +138,35 @@ const Table kBigBird = [] {
   return table;
 }();
 
+// RoBERTa's heads on layers with names of their own, and one table of distances for all of them.
+const Table kMpnet = [] {
+  Table table = kRoberta;
+  table.prefix = "mpnet.";
+  std::erase_if(table.embeddings, [](const Row& row) { return row.ours == std::string("embeddings.type"); });
+  table.embeddings.push_back({"relative_bias", {"encoder.relative_attention_bias.weight"}});
+  table.layer = {
+      {"self_attn.in_proj_weight", {"attention.attn.q.weight", "attention.attn.k.weight", "attention.attn.v.weight"}},
+      {"self_attn.in_proj_bias", {"attention.attn.q.bias", "attention.attn.k.bias", "attention.attn.v.bias"}},
+      {"self_attn.out_proj.weight", {"attention.attn.o.weight"}},
+      {"self_attn.out_proj.bias", {"attention.attn.o.bias"}},
+      {"linear1.weight", {"intermediate.dense.weight"}},
+      {"linear1.bias", {"intermediate.dense.bias"}},
+      {"linear2.weight", {"output.dense.weight"}},
+      {"linear2.bias", {"output.dense.bias"}},
+      {"norm1.weight", {"attention.LayerNorm.weight"}},
+      {"norm1.bias", {"attention.LayerNorm.bias"}},
+      {"norm2.weight", {"output.LayerNorm.weight"}},
+      {"norm2.bias", {"output.LayerNorm.bias"}},
+  };
+  return table;
+}();
+
 const Table& table_of(const BertConfig& config) {
   if (config.model_type == "longformer") return kLongformer;
   if (config.model_type == "big_bird") return kBigBird;
+  if (config.model_type == "mpnet") return kMpnet;
   if (config.model_type == "distilbert") return kDistilbert;
-  return config.model_type == "roberta" ? kRoberta : kBert;
+  return config.counts_from_pad() ? kRoberta : kBert;
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ enum class InputForm { text, picture, clip, numbers };
 
 // What can be asked of a folder.
 enum class Ability { translate, classify, caption, partition, predict, explain, embed, fill };
+enum class Ability { translate, classify, explain, rerank, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 
@@ -44,6 +45,8 @@ struct FolderContents {
   std::vector<Ability> abilities;   // in the order of the enum
   bool pretrained = false;          // in Hugging Face's format rather than Fovea's
   Json settings = Json::object();   // of the model
+  std::vector<std::string> languages = {};  // that a multilingual translator can be asked for: ">>fra<<"
+  std::vector<std::string> lacks = {};      // what would make more of it possible, for people
 
   InputForm input() const;
   // "DIR is an image classifier"

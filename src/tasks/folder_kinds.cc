@@ -55,6 +55,7 @@ constexpr std::array kAbilities = {
     AbilityRecord{Ability::partition, "partition", "a ship detector"},
     AbilityRecord{Ability::caption, "caption", "a captioner"},
     AbilityRecord{Ability::explain, "explain", "a model of a task, such as a translator or a classifier"},
+    AbilityRecord{Ability::rerank, "rerank", "a cross-encoder of the BERT family with one label"},
     AbilityRecord{Ability::embed, "embed",
                   "a folder of the BERT family, as Hugging Face's libraries save it"},
     AbilityRecord{Ability::fill, "fill", "a folder of the BERT family with a head for masked tokens"},
@@ -117,6 +118,8 @@ std::string FolderContents::description() const {
 
 void FolderContents::require_can(Ability ability) const {
   if (can(ability)) return;
+  if (pretrained && kind == FolderKind::translator && !lacks.empty())
+    fail(folder.string(), " has no ", lacks[0]);
   const std::string is = message(description(), " (", model, ")");
   if (ability == Ability::explain && record_of(kind).trained_by != nullptr)
     fail(is, " without attention: there is nothing to explain");
@@ -136,6 +139,7 @@ void FolderContents::require_can(Ability ability) const {
 
 std::string FolderContents::command(Ability ability) const {
   const char* what = ability == Ability::fill        ? " \"a text with a [MASK]\""
+                     : ability == Ability::rerank    ? " --query \"a text\" < texts.txt"
                      : input() == InputForm::picture ? " picture.png"
                      : ability == Ability::predict   ? " < rows.csv"
                      : input() == InputForm::numbers ? " rows.csv"

@@ -21,6 +21,7 @@ std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, 
   if (!options.compute.empty()) compute_named(options.compute);  // an unknown name is not the folder's fault
   if (purpose == Ability::embed) return open_embedder(std::move(contents), options);
   if (purpose == Ability::fill) return open_mask_filler(std::move(contents), options);
+  if (purpose == Ability::rerank) return open_reranker(std::move(contents), options);
   const auto open_it = record_of(contents.kind).open;
   return open_it(std::move(contents), options);
 }

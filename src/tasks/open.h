@@ -52,6 +52,7 @@ struct AnswerOptions {
   std::string alignment = "none";  // of a translation: none, hard (pairs of words) or soft (weights)
   bool words = false;              // of a classified text: what each word weighs
   int64_t top = 5;                 // candidates for each masked place
+  std::string query = {};          // rerank: what texts are compared to
   int threads = 0;                 // of this call; 0: as set_num_threads() says
 };
 
@@ -69,6 +70,7 @@ struct Answer {
   std::vector<Caption> captions = {};                  // caption: n_best, best first
   std::optional<std::vector<std::pair<std::string, float>>> words =
       {};                                              // classify, with AnswerOptions::words
+  float score = 0;                                     // rerank
   std::vector<float> vector = {};                      // embed
   std::vector<EmbeddedSpan> spans = {};                // embed, with EmbedOptions::tokens or chunks
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place

@@ -18,6 +18,8 @@ std::unique_ptr<OpenFolder> open_captioner(FolderContents contents, const OpenOp
 // For embed and fill.
 std::unique_ptr<OpenFolder> open_embedder(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_mask_filler(FolderContents contents, const OpenOptions& options);
+// For rerank.
+std::unique_ptr<OpenFolder> open_reranker(FolderContents contents, const OpenOptions& options);
 
 // What a folder that says nothing of it is computed with.
 inline std::string compute_of(const OpenOptions& options) {

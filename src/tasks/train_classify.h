@@ -68,6 +68,8 @@ struct ClassifyTraining {
   static constexpr const char* kTask = "classify";
   static constexpr std::array kFixed = {"model",     "from",       "tokenizer",    "vocabulary",
                                         "lowercase", "max_length", "batch_tokens", "seed"};
+  // What a folder to train on brings with it.
+  static constexpr std::array kFromFolder = {"model", "tokenizer", "vocabulary", "lowercase"};
   // The names that a text may have.
   static constexpr Choices kChoices[] = {{"tokenizer", "bpe, unigram, words"},
                                          {"schedule", "budget, inverse_sqrt, constant"}};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include "cli/command.h"
 #include "data/pictures.h"
@@ -42,6 +43,7 @@ class Kinds : public testing::Test {
     tasks::save_image_classifier(path("plain"), tasks::untrained_image_classifier("none"));
     tasks::write_untrained_encoder(path("encoder"));
     tasks::write_untrained_encoder(path("headless"), {});
+    tasks::write_untrained_encoder(path("cross"), {.labels = 1});
     write_atomically(path("a.png"), data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 200)));
     write_atomically(path("b.png"), data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 40)));
     write_atomically(path("broken.png"), "no picture");
@@ -78,6 +80,8 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"embed @pictures", "embed needs a folder of the BERT family"},
       {"fill @translator 'one [MASK]'", "fill needs a folder of the BERT family"},
       {"fill @headless 'one [MASK]'", "without a head for masked tokens"},
+      {"rerank @translator --query one", "rerank needs a cross-encoder"},
+      {"rerank @encoder --query one", "rerank needs a cross-encoder"},
       {"explain @encoder one", "explain needs a model of a task"},
       {"explain @rnn one", "without attention"},
       {"explain @last one", "without attention"},
@@ -190,6 +194,10 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"fill @encoder x --global first", "global tokens are for Longformer and BigBird"},
       {"classify @lstm --global first", "global tokens can be chosen for Longformer and BigBird"},
       {"fill @encoder 'one [MASK]' --top 0", "--top: got 0"},
+      {"rerank @cross", "--query is required"},
+      {"rerank @cross --query ' '", "--query: wanted a text"},
+      {"rerank @cross --query one --top -1", "--top: got -1"},
+      {"rerank @cross --query one --compute int4", "int4"},
       {"fill @encoder 'one'", "no [MASK] in the text"},
       {"score --ref @note.txt --hyp @note.txt --json --width 3", "--width does not apply with --json"},
   };
@@ -354,6 +362,31 @@ TEST_F(Kinds, AFullDiskIsNamedAsTheReason) {
     EXPECT_EQ(outcome.status, 1) << arguments;
     EXPECT_EQ(outcome.err, "fovea: cannot write to standard output: No space left on device\n") << arguments;
   }
+}
+
+// The same scores for a line alone and beside others, the best line first.
+TEST_F(Kinds, RerankSortsLinesByTheirScores) {
+  const std::string lines = "printf 'one two\\nthree four\\n\\nlike food\\none two\\n' |";
+  const Outcome all = ask("rerank @cross --query 'paris is the'", lines);
+  ASSERT_EQ(all.status, 0) << all.err;
+  std::vector<double> scores;
+  std::vector<std::string> texts;
+  std::istringstream in(all.out);
+  for (std::string line; std::getline(in, line);) {
+    scores.push_back(std::stod(line));
+    texts.push_back(line.substr(line.find('\t') + 1));
+  }
+  ASSERT_EQ(texts.size(), 5u) << all.out;
+  EXPECT_TRUE(std::is_sorted(scores.rbegin(), scores.rend())) << all.out;
+  for (const double score : scores) EXPECT_TRUE(score > 0 && score < 1) << "a sigmoid by default";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Outcome alone = ask("rerank @cross --query 'paris is the' --threads 1", "printf '" + texts[i] + "\\n' |");
+    EXPECT_EQ(std::stod(alone.out), scores[i]) << texts[i];
+  }
+  const Outcome top = ask("rerank @cross --query 'paris is the' --top 2 --json", lines);
+  const std::string first = top.out.substr(0, top.out.find('\n'));
+  EXPECT_EQ(Json::parse(first)["text"], texts[0]);
+  EXPECT_EQ(std::count(top.out.begin(), top.out.end(), '\n'), 2);
 }
 
 }  // namespace
