@@ -32,12 +32,6 @@ bool is_control(char32_t c) {
   return (category_mask(c) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK)) != 0;
 }
 
-bool is_punctuation(char32_t c) {
-  if (c < 0x80)
-    return c > 0x20 && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');
-  return (category_mask(c) & U_GC_P_MASK) != 0 || c == 0x166D || c == 0x111C9;
-}
-
 bool is_accent(char32_t c) {
   if (c < 0x300) return false;
   if (c == 0x1734) return true;
@@ -276,6 +270,12 @@ class WordPiece final : public MarkedTokenizer {
 };
 
 }  // namespace
+
+bool is_punctuation(char32_t c) {
+  if (c < 0x80)
+    return c > 0x20 && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');
+  return (category_mask(c) & U_GC_P_MASK) != 0 || c == 0x166D || c == 0x111C9;
+}
 
 std::u32string wordpiece_normal_form(std::string_view text, const WordPieceOptions& options) {
   std::u32string normal;

@@ -16,6 +16,9 @@
 
 namespace fovea::data {
 
+// What BERT's tokenizer sets apart: ASCII that is no letter, digit or space, and Unicode's punctuation.
+bool is_punctuation(char32_t character);
+
 struct WordPieceOptions {
   bool clean = true;          // control characters go, white space becomes spaces
   bool split_chinese = true;  // each Chinese character is a word

@@ -1,6 +1,7 @@
 #include "models/bert.h"
 
 #include <algorithm>
+#include <concepts>
 
 #include "autograd/ops.h"
 #include "nn/init.h"
@@ -162,12 +163,23 @@ BertConfig bert_config(const Json& json, const std::string& where) {
       value_from_json(json[name], config.*field.member, where + ": " + name);
   });
   config.labels = read_labels(json, where);
+  if (config.problem_type) {
+    const std::string& problem = *config.problem_type;
+    require(problem == "single_label_classification" || problem == "multi_label_classification" ||
+                problem == "regression",
+            where, ": problem_type is ", in_quotes(problem),
+            ", wanted single_label_classification, multi_label_classification or regression");
+  }
   return checked(config, where);
 }
 
 Json bert_config_json(const BertConfig& config) {
   Json json = Json::object();
   for_each_field<BertConfig>([&](const auto& field) {
+    using Value = std::remove_cvref_t<decltype(config.*field.member)>;
+    // What transformers leaves out when it is not known.
+    if constexpr (std::same_as<Value, std::optional<std::string>> || std::same_as<Value, std::optional<bool>>)
+      if (!(config.*field.member)) return;
     if (is_in_file(config.model_type, field.name))
       json[name_in_file(config.model_type, field.name)] = value_to_json(config.*field.member);
   });
@@ -240,6 +252,11 @@ void Bert::name_labels(std::vector<std::string> labels) {
   require(static_cast<int64_t>(labels.size()) == heads_.labels, config_.model_type, ": ", labels.size(),
           " names for ", heads_.labels, " labels");
   config_.labels = std::move(labels);
+}
+
+void Bert::describe_task(const std::optional<std::string>& problem_type, bool pairs) {
+  config_.problem_type = problem_type;
+  config_.pairs = pairs ? std::optional(true) : std::nullopt;
 }
 
 Var Bert::dropped(const Var& x, float dropout, nn::Context& context) const {

@@ -33,6 +33,10 @@ struct BertConfig {
   std::optional<float> classifier_dropout = {};  // empty: as hidden_dropout_prob
   float layer_norm_eps = 1e-12f, initializer_range = 0.02f;
   bool tie_word_embeddings = true;
+  // How a classifier's labels are read: single_label_classification, multi_label_classification or regression;
+  // empty: as the number of labels says.
+  std::optional<std::string> problem_type = {};
+  std::optional<bool> pairs = {};  // Fovea's own: texts were pairs in training
   std::vector<std::string> labels = {};  // of a classifier, in id2label; not among the fields
 
   static constexpr auto fields() {
@@ -55,7 +59,10 @@ struct BertConfig {
         Field{"layer_norm_eps", &T::layer_norm_eps, "added to a variance before its root is taken"},
         Field{"initializer_range", &T::initializer_range, "deviation that fresh weights are drawn with"},
         Field{"tie_word_embeddings", &T::tie_word_embeddings,
-              "the masked-token head reads the table of words"}};
+              "the masked-token head reads the table of words"},
+        Field{"problem_type", &T::problem_type,
+              "single_label_classification, multi_label_classification or regression"},
+        Field{"pairs", &T::pairs, "texts are pairs"}};
   }
 
   // The row of the first token's place.
@@ -115,6 +122,8 @@ class Bert : public nn::Module {
   const BertHeads& heads() const { return heads_; }
   // Names the classifier's classes, one for each.
   void name_labels(std::vector<std::string> labels);
+  // What a config file should say of a classifier's labels and texts.
+  void describe_task(const std::optional<std::string>& problem_type, bool pairs);
   Var word_embedding, position_embedding, type_embedding;  // type_embedding: undefined without kinds
   nn::LayerNorm embedding_norm;
   nn::TransformerEncoder encoder;

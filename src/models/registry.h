@@ -44,7 +44,7 @@ struct Translators {
 
 struct Classifiers {
   using Base = ClassificationModel;
-  static constexpr std::array kCounted = {"vocabulary", "classes"};
+  static constexpr std::array kCounted = {"vocabulary", "classes", "pairs"};
   static Json small_counts() { return {{"vocabulary", 8}, {"classes", 2}}; }
   template <class Visit>
   static void for_each(Visit&& visit) {
@@ -86,7 +86,7 @@ void check_settings(const std::string& model, const Json& settings,
 
 // The counted settings of translators and of classifiers.
 Json vocabularies(int64_t source, int64_t target);
-Json vocabulary_and_classes(int64_t vocabulary, int64_t classes);
+Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs = false);
 
 // A network with fresh weights.
 template <class Family>

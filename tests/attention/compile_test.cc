@@ -110,7 +110,7 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
   const auto n = [&](int64_t bound) { return rng.below(bound); };
   const auto align = [&] { return n(3) == 0 ? Align::top_left : Align::bottom_right; };
   const auto part = [&] { return random_pattern(rng, sizes, depth - 1); };
-  switch (n(depth > 0 ? 20 : 13)) {
+  switch (n(depth > 0 ? 22 : 14)) {
     case 0:
       return full();
     case 1:
@@ -152,18 +152,26 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
       const int64_t a = 1 + n(5), b = n(7);
       return predicate("p", [a, b](int64_t h, int64_t i, int64_t j) { return (i * a + j * 3 + h) % 7 <= b; });
     }
-    case 13:
+    case 13: {
+      const MaskSizes of{n(2) ? 1 : sizes.batch, n(2) ? 1 : sizes.heads, sizes.queries, sizes.keys};
+      std::vector<uint8_t> sees(static_cast<size_t>(of.batch * of.heads * of.queries * of.keys));
+      const int64_t run = 1 + n(40);  // keys of a kind together
+      for (size_t i = 0; i < sees.size(); ++i)
+        sees[i] = i % static_cast<size_t>(run) == 0 || i == 0 ? static_cast<uint8_t>(n(2) * n(200)) : sees[i - 1];
+      return mask(of, std::move(sees));
+    }
     case 14:
-      return part() | part();
     case 15:
+      return part() | part();
     case 16:
+    case 17:
       return part() & part();
-    case 17: {
+    case 18: {
       std::vector<int64_t> queries(sizes.batch);
       for (int64_t& length : queries) length = n(sizes.queries + 1);
       return query_lengths(queries) & part();
     }
-    case 18: {
+    case 19: {
       // Lengths of the whole mean nothing inside a document.
       const auto tokens = cut_into(rng, sizes.queries, 1 + n(6));
       if (sizes.queries != sizes.keys) return part();
@@ -172,6 +180,14 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
       } catch (const Error&) {
         return within(tokens, window(n(9), n(9)) | global({n(9)}) | random_blocks(1 + n(20), 1, n(9)));
       }
+    }
+    case 20: {
+      if (sizes.queries != sizes.keys) return part();
+      const auto tokens = cut_into(rng, sizes.queries, 1 + n(6));
+      std::vector<Pattern> each;
+      for (size_t i = 0; i < tokens.size(); ++i)
+        each.push_back(n(2) ? window(n(9), n(9)) | global({n(9), n(40)}) : causal() & window(n(20), 0));
+      return within(tokens, each);
     }
     default:
       return heads(n(2) ? std::vector{part(), part()} : std::vector{part()});

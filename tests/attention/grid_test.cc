@@ -56,7 +56,7 @@ constexpr const char* kTerms[] = {
     " + alibi + bias"};
 constexpr const char* kSelections[] = {
     "soft",   "soft(0.25)", "hard",      "gumbel(0.6)", "gumbel(0.8,straight_through)",
-    "argmax", "top_k(3)",   "sparsemax", "sigmoid"};
+    "argmax", "top_k(3)",   "sparsemax", "sigmoid",     "identity"};
 // LENGTHS, QUERIES and DOCUMENTS stand for numbers that fit the sizes.
 constexpr const char* kPatterns[] = {
     "full",
@@ -77,6 +77,9 @@ constexpr const char* kPatterns[] = {
     "LAYOUT",
     "predicate(odd)",
     "WITHIN",
+    "EACH_WITHIN",
+    "MASK",
+    "causal & ONE_MASK",
     "longformer(4)",
     "bigbird(4)",
     "sparse_strided(4)",
@@ -142,6 +145,22 @@ std::string fit_pattern(std::string pattern, const ProblemSizes& s) {
   }
   replace(pattern, "LENGTHS", "lengths(" + numbers(keys) + ")");
   replace(pattern, "QUERIES", "query_lengths(" + numbers(queries) + ")");
+  // The keys of one row are all seen, those of another none.
+  const auto mask = [&](int64_t batch, int64_t heads_of_mask) {
+    std::string text;
+    for (int64_t row = 0; row < batch * heads_of_mask * s.queries; ++row) {
+      text += row ? "," : "";
+      for (int64_t j = 0; j < s.keys; ++j)
+        text += row % 5 == 3 || (row % 5 != 4 && (row * 7 + j * j * 3) % 5 < 2) ? '1' : '0';
+    }
+    return "mask(" + numbers({batch, heads_of_mask}) + ";" + text + ")";
+  };
+  replace(pattern, "ONE_MASK", mask(1, 1));
+  replace(pattern, "MASK", mask(s.batch, s.heads));
+  replace(pattern, "EACH_WITHIN",
+          s.queries == s.keys
+              ? "within(" + documents(s.queries) + "; window(2,1) | global(0); full; causal; global(1,3))"
+              : "window(1,2) & DOCUMENTS");
   // within() is of texts that see themselves: as many keys as queries.
   replace(pattern, "WITHIN",
           s.queries == s.keys ? "within(" + documents(s.queries) + "; window(2,1) | global(0))"
