@@ -126,7 +126,7 @@ void run(const Flags& flags) {
   const auto model =
       tasks::open(flags.folder, {.purpose = tasks::Ability::classify, .compute = flags.compute});
   if (!flags.test.paths.empty()) return run_test(flags, *model);
-  if (model->contents().kind == tasks::FolderKind::image_classifier) return run_pictures(flags, *model);
+  if (model->contents().input() == tasks::InputForm::picture) return run_pictures(flags, *model);
   run_texts(flags, *model);
 }
 

@@ -63,7 +63,7 @@ void run(const Flags& flags) {
   if (!flags.out.empty()) tasks::check_explain_ending(flags.out);
   const std::string form = std::filesystem::path(flags.out).extension().string();
   check_explain(contents, flags.options, form);
-  const bool picture = contents.kind == tasks::FolderKind::image_classifier;
+  const bool picture = contents.input() == tasks::InputForm::picture;
   if (!picture) refuse_file_name(flags, contents);
   const tasks::Input input = picture ? tasks::read_input(flags.input) : tasks::Input{flags.input};
   const auto model = tasks::open(flags.folder);

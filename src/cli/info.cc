@@ -29,25 +29,6 @@ void print_machine(bool json) {
             << '\n';
 }
 
-// How each ability is used.
-std::string command_for(tasks::Ability ability, const tasks::FolderContents& contents) {
-  const std::string folder = contents.folder.string();
-  const bool pictures = contents.kind == tasks::FolderKind::image_classifier;
-  switch (ability) {
-    case tasks::Ability::translate:
-      return "fovea translate " + folder + " < source.txt";
-    case tasks::Ability::classify:
-      return "fovea classify " + folder + (pictures ? " picture.png" : " < texts.txt");
-    case tasks::Ability::explain:
-      return "fovea explain " + folder + (pictures ? " picture.png" : " \"a text\"");
-    case tasks::Ability::embed:
-      return "fovea embed " + folder + " < texts.txt";
-    case tasks::Ability::fill:
-      break;
-  }
-  return "fovea fill " + folder + " \"a text with a [MASK]\"";
-}
-
 void print_folder(const Flags& flags) {
   const tasks::FolderContents contents = tasks::look_into(flags.folder);
   if (flags.json) {
@@ -64,7 +45,7 @@ void print_folder(const Flags& flags) {
     std::cout << (contents.labels.size() > kShown ? ", ...\n" : "\n");
   }
   for (const tasks::Ability ability : contents.abilities)
-    std::cout << "  " << command_for(ability, contents) << '\n';
+    std::cout << "  " << contents.command(ability) << '\n';
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ struct RnnConfig {
   float dropout = 0.2f;
   std::string tie = "none";  // "all": source, target and output share one table; "output"; "none"
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return false; }
+
   static constexpr auto fields() {
     using T = RnnConfig;
     return std::tuple{
@@ -46,6 +49,9 @@ struct BahdanauConfig : RnnConfig {
   std::string score = "additive";
   int64_t attention_width = 0;  // inside an additive or concat score; 0: width
   std::string selection = "soft";
+
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return true; }
 
   static constexpr auto fields() {
     using T = BahdanauConfig;

@@ -24,6 +24,9 @@ struct HanConfig {
   std::string selection = "soft";
   float dropout = 0.5f;
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return true; }
+
   static constexpr auto fields() {
     using T = HanConfig;
     return std::tuple{

@@ -21,6 +21,9 @@ struct ImageClassifierConfig {
   std::string gate = "none";
   int64_t reduction = 8;
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return gate != "none"; }
+
   static constexpr auto fields() {
     using T = ImageClassifierConfig;
     return std::tuple{

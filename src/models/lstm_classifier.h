@@ -26,6 +26,9 @@ struct LstmClassifierConfig {
   int64_t attention_width = 0;
   float dropout = 0.5f;
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return pooling == "attention"; }
+
   static constexpr auto fields() {
     using T = LstmClassifierConfig;
     return std::tuple{

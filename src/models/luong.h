@@ -27,6 +27,9 @@ struct LuongConfig {
   float dropout = 0.2f;
   std::string tie = "none";
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return true; }
+
   static constexpr auto fields() {
     using T = LuongConfig;
     return std::tuple{

@@ -73,6 +73,17 @@ void check_settings(const std::string& model, const Json& settings, const std::s
   make_model<Family>(model, config, rng);
 }
 
+template <class Family>
+bool has_attention(const std::string& model, const Json& settings) {
+  bool attends = false;
+  visit_model<Family>(model, [&]<class Entry>(const Entry&) {
+    typename Entry::Config config;
+    fields_from_json(settings, config, "config.json");
+    attends = config.has_attention();
+  });
+  return attends;
+}
+
 Json vocabularies(int64_t source, int64_t target) {
   return {{"source_vocabulary", source}, {"target_vocabulary", target}};
 }
@@ -86,6 +97,7 @@ Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs) {
   template std::vector<std::string_view> model_settings<Family>(const std::string&);                    \
   template Json model_config<Family>(const std::string&, const Json&, const Json&, const std::string&); \
   template void check_settings<Family>(const std::string&, const Json&, const std::string&);            \
+  template bool has_attention<Family>(const std::string&, const Json&);                                 \
   template std::unique_ptr<Family::Base> make_model<Family>(const std::string&, const Json&, Rng&)
 FOVEA_FAMILY(Translators);
 FOVEA_FAMILY(Classifiers);

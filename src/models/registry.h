@@ -84,6 +84,11 @@ template <class Family>
 void check_settings(const std::string& model, const Json& settings,
                     const std::string& where = "model settings");
 
+// Whether a model of these settings, as a folder has them, has attention that can be shown. Throws Error on an unknown
+// model or setting.
+template <class Family>
+bool has_attention(const std::string& model, const Json& settings);
+
 // The counted settings of translators and of classifiers.
 Json vocabularies(int64_t source, int64_t target);
 Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs = false);

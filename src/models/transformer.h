@@ -22,6 +22,9 @@ struct TransformerConfig {
   std::string activation = "relu";     // or "gelu"
   std::string self_attention = "scaled_dot / full / soft";  // the encoder's
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return true; }
+
   static constexpr auto fields() {
     using T = TransformerConfig;
     return std::tuple{

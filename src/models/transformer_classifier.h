@@ -31,6 +31,9 @@ struct TransformerClassifierConfig {
   std::string score = "additive";
   std::string selection = "soft";
 
+  // Whether `fovea explain` has weights to show.
+  bool has_attention() const { return true; }
+
   static constexpr auto fields() {
     using T = TransformerClassifierConfig;
     return std::tuple{

@@ -21,6 +21,9 @@ enum class FolderKind {
 // "translator", "text classifier", "image classifier", "encoder of the BERT family"
 std::string_view name_of(FolderKind kind);
 
+// What a model reads.
+enum class InputForm { text, picture };
+
 // What can be asked of a folder.
 enum class Ability { translate, classify, explain, embed, fill };
 // The verb: "translate"
@@ -37,6 +40,11 @@ struct FolderContents {
   bool pretrained = false;          // in Hugging Face's format rather than Fovea's
   Json settings = Json::object();   // of the model
 
+  InputForm input() const;
+  // "DIR is an image classifier"
+  std::string description() const;
+  // An example of how an ability is used: "fovea classify DIR picture.png"
+  std::string command(Ability ability) const;
   bool can(Ability ability) const;
   // Throws Error, saying what the folder is and what to use instead, unless it can.
   void require_can(Ability ability) const;

@@ -47,8 +47,4 @@ bool is_foreign_folder(const std::filesystem::path& folder) {
   return json.is_object() && !json.contains("task") && json.contains("model_type");
 }
 
-std::string task_of(const std::filesystem::path& folder) {
-  return is_foreign_folder(folder) ? "classify" : read_folder_config(folder).task;
-}
-
 }  // namespace fovea::tasks

@@ -22,7 +22,4 @@ FolderConfig read_folder_config(const std::filesystem::path& folder, const std::
 // Whether the folder's config.json is one of Hugging Face's rather than Fovea's.
 bool is_foreign_folder(const std::filesystem::path& folder);
 
-// What the folder's model is for: "translate", "classify", "image"; of Hugging Face's, "classify".
-std::string task_of(const std::filesystem::path& folder);
-
 }  // namespace fovea::tasks

@@ -5,6 +5,7 @@
 #include "data/text.h"
 #include "io/file.h"
 #include "nn/prepared_linear.h"
+#include "tasks/folder_kinds.h"
 #include "tasks/open_kinds.h"
 
 namespace fovea::tasks {
@@ -13,27 +14,12 @@ namespace {
 // A picture file larger than this is refused before it is read.
 constexpr uint64_t kLargestInput = uint64_t{256} << 20;
 
-Ability usual_purpose(const FolderContents& contents) {
-  for (const Ability ability : {Ability::translate, Ability::classify, Ability::embed})
-    if (contents.can(ability)) return ability;
-  return Ability::embed;
-}
-
 std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, const OpenOptions& options) {
   if (!options.compute.empty()) compute_named(options.compute);  // an unknown name is not the folder's fault
   if (purpose == Ability::embed) return open_embedder(std::move(contents), options);
   if (purpose == Ability::fill) return open_mask_filler(std::move(contents), options);
-  switch (contents.kind) {
-    case FolderKind::translator:
-      return open_translator(std::move(contents), options);
-    case FolderKind::text_classifier:
-      return open_text_classifier(std::move(contents), options);
-    case FolderKind::image_classifier:
-      return open_image_classifier(std::move(contents), options);
-    case FolderKind::encoder:
-      break;
-  }
-  return open_embedder(std::move(contents), options);
+  const auto open_it = record_of(contents.kind).open;
+  return open_it(std::move(contents), options);
 }
 
 }  // namespace
@@ -66,7 +52,7 @@ Evaluation OpenFolder::evaluate(const TestFiles&) const {
 
 std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const OpenOptions& options) {
   FolderContents contents = look_into(folder);
-  const Ability purpose = options.purpose.value_or(usual_purpose(contents));
+  const Ability purpose = options.purpose.value_or(record_of(contents.kind).ability);
   contents.require_can(purpose);
   return open_kind(std::move(contents), purpose, options);
 }

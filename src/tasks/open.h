@@ -33,7 +33,7 @@ struct Input {
 Input read_input(const std::filesystem::path& path);
 
 struct OpenOptions {
-  std::optional<Ability> purpose = {};  // empty: translate, classify or embed, as the folder can
+  std::optional<Ability> purpose = {};  // empty: what the folder is for
   std::string compute = {};             // "float32" or "int8"; empty: as the folder says
   EmbedOptions embed = {};
 };
