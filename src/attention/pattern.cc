@@ -56,7 +56,7 @@ void check(Node& node) {
                            w.parts.size(), " patterns for ", w.documents.queries.size(),
                            " documents, wanted one for all or one for each");
                    require(std::all_of(w.parts.begin(), w.parts.end(), of_positions),
-                           "within: wanted patterns of positions: no layout, lengths, query_lengths, "
+                           "within: wanted a pattern of positions: no layout, lengths, query_lengths, "
                            "documents, mask or within inside");
                  },
                  [](AnyOf& any) { flatten(any); },

@@ -82,7 +82,7 @@ Var PairFeatures::operator()(const Var& encoded) const {
   }
   const Var u = gather(encoded, firsts), v = gather(encoded, seconds), difference = u - v;
   const Var distance = relu(difference) + relu(-difference);
-  return tanh(hidden_(concat({u, v, distance, u * v}, 1)));
+  return tanh(hidden_(concat(std::vector<Var>{u, v, distance, u * v}, 1)));
 }
 
 void check_classes(const ClassSettings& s) {

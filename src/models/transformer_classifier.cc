@@ -125,7 +125,7 @@ Var TransformerClassifier::encode(const Sentences& texts, nn::Context& context) 
   };
   if (!added_.defined()) return through(x, texts.lengths);
   const Extended all = extended(texts);
-  return gather(through(gather(concat({added_, x}, 0), all.rows), all.lengths), all.own);
+  return gather(through(gather(concat(std::vector<Var>{added_, x}, 0), all.rows), all.lengths), all.own);
 }
 
 Var TransformerClassifier::logits(const Sentences& texts, nn::Context& context) const {

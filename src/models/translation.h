@@ -55,6 +55,12 @@ class TranslationModel : public nn::Module {
   OutputLoss loss(const data::Batch& batch, float smoothing, nn::Context& context) const;
 };
 
+// Scheduled sampling (Bengio et al. 2015): of what a decoder is fed in training, each token but the first is kept with
+// probability `teacher_forcing`; the others become the model's own choice (the likeliest token) after what was fed
+// before them. Changes batch.target_in. The choices are made without dropout and are not differentiated, as usual, so
+// that the pass that learns is the ordinary one over the changed batch. The draws depend on the seed alone.
+void feed_own_tokens(const TranslationModel& model, float teacher_forcing, uint64_t seed, data::Batch& batch);
+
 // decode() of a model that has encode(), start() and step().
 template <class Model>
 std::unique_ptr<Decoding> decoding(const Model& model, const Sentences& sources) {

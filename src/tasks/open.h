@@ -42,6 +42,7 @@ struct AnswerOptions {
   TranslateOptions translate = {};
   std::string alignment = "none";  // of a translation: none, hard (pairs of words) or soft (weights)
   bool words = false;              // of a classified text: what each word weighs
+  bool scores = false;             // of a classified input: to_line() gives probabilities too
   int64_t top = 5;                 // candidates for each masked place
   int threads = 0;                 // of this call; 0: as set_num_threads() says
 };
@@ -86,6 +87,8 @@ class OpenFolder {
   virtual void check(const AnswerOptions& options) const;
   // One answer for each input, in order. An input that cannot be used gets an answer with `error`.
   std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const;
+  // A classifier's answer as one line without its end: the label, labels or number. Throws Error for other models.
+  virtual std::string to_line(const Answer& answer, const AnswerOptions& options) const;
   // The answer to `input`.
   virtual Json to_json(const Input& input, const Answer& answer) const = 0;
 
