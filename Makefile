@@ -1,6 +1,6 @@
 # Each target sets up by itself what it needs: packages, configuration, build.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-page build lint format asan tsan fuzz clang arm64 docs bench clean
+.PHONY: help demo test test-page test-python wheel build lint format asan tsan fuzz clang arm64 docs bench clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
@@ -21,6 +21,13 @@ test-page: build ## open the pages in a headless browser and use them
 	@scripts/packages scripts/packages-page.txt
 	@cmake --build build/release -j $(JOBS) --target test_explain_page_model
 	@ctest --test-dir build/release --output-on-failure -L browser
+
+test-python: packages ## install the Python package in build/venv and run its tests (PyTorch and others from PyPI)
+	@scripts/python-env build/venv '.[test]'
+	@build/venv/bin/python -m pytest -q tests/python
+
+wheel: packages ## build/wheel/fovea-*.whl, with the libraries that it needs inside
+	@scripts/wheel build/wheel
 
 build: packages ## build the program: build/release/fovea
 	@scripts/configure release

@@ -21,7 +21,7 @@ constexpr int kPointers = 2;  // smallest, largest
 // Lists of one length, side by side.
 struct Lists {
   int64_t count, length;
-  Tensor vectors;                         // [count * length, features], uniform in [0, 1)
+  Tensor vectors;                          // [count * length, features], uniform in [0, 1)
   std::vector<int32_t> wanted[kPointers];  // [count] each: places
 };
 
@@ -119,10 +119,11 @@ std::string picture(const PointerNetwork& network, Rng& rng) {
   const std::vector<Var> pointers = network(lists, context);
   constexpr int kCell = 32, kBars = 120, kLeft = 90, kTop = 24;
   char text[256];
-  std::snprintf(text, sizeof text,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-                "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-                kLeft + 18 * kCell + 20, kTop + kBars + 3 * kCell + 10);
+  std::snprintf(
+      text, sizeof text,
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+      "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+      kLeft + 18 * kCell + 20, kTop + kBars + 3 * kCell + 10);
   std::string svg = text;
   const auto label = [&](int y, const char* words) {
     std::snprintf(text, sizeof text, "<text x=\"8\" y=\"%d\">%s</text>\n", y, words);
@@ -135,11 +136,12 @@ std::string picture(const PointerNetwork& network, Rng& rng) {
     const int x = kLeft + static_cast<int>(place) * kCell;
     const float value = lists.vectors.data()[place * kFeatures];
     const int height = static_cast<int>(value * (kBars - 20));
-    std::snprintf(text, sizeof text,
-                  "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#8aa4c8\"/><text x=\"%d\" y=\"%d\" "
-                  "font-size=\"10\" text-anchor=\"middle\">%.2f</text>\n",
-                  x + 4, kTop + kBars - height, kCell - 8, height, x + kCell / 2, kTop + kBars - height - 4,
-                  static_cast<double>(value));
+    std::snprintf(
+        text, sizeof text,
+        "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#8aa4c8\"/><text x=\"%d\" y=\"%d\" "
+        "font-size=\"10\" text-anchor=\"middle\">%.2f</text>\n",
+        x + 4, kTop + kBars - height, kCell - 8, height, x + kCell / 2, kTop + kBars - height - 4,
+        static_cast<double>(value));
     svg += text;
     for (int p = 0; p < kPointers; ++p) {
       const float weight = pointers[static_cast<size_t>(p)].value().contiguous().data()[place];
@@ -174,8 +176,8 @@ int main(int count, char** arguments) {
     if (step % 300 == 0) std::printf("step %4d  loss %.4f\n", step, static_cast<double>(loss.value().item()));
   }
   const double short_error = error(network, 5, 14, rng), long_error = error(network, 15, 24, rng);
-  std::printf("wrong pointers: %.2f %% on lists of 5 to 14, %.2f %% on lists of 15 to 24\n", 100 * short_error,
-              100 * long_error);
+  std::printf("wrong pointers: %.2f %% on lists of 5 to 14, %.2f %% on lists of 15 to 24\n",
+              100 * short_error, 100 * long_error);
   if (count > 1) std::ofstream(arguments[1]) << picture(network, rng);
   return long_error < 0.05 ? 0 : 1;
 }

@@ -39,9 +39,7 @@ int64_t head_period(const Pattern& pattern, int64_t heads) {
       [&](const auto& member) -> int64_t {
         using Member = std::remove_cvref_t<decltype(member)>;
         int64_t period = 1;
-        if constexpr (std::is_same_v<Member, Mask>) {
-          if (member.heads > 1) period = std::max<int64_t>(heads, 1);
-        } else if constexpr (requires { member.parts; }) {
+        if constexpr (requires { member.parts; }) {
           if constexpr (std::is_same_v<Member, PerHead>) {
             const auto count = static_cast<int64_t>(member.parts.size());
             require(heads % count == 0, "heads(...): got ", count, " patterns for ", heads,
@@ -101,9 +99,12 @@ struct Tiling {
 // Compiles one group: one batch entry, one head.
 class Group {
  public:
-  Group(const Pattern& pattern, const PlanSizes& sizes, int64_t batch, int64_t head, AttentionPlan& plan)
+  // mask: null, or limits the pattern.
+  Group(const Pattern& pattern, const PlanSizes& sizes, const KeyMask* mask, int64_t batch, int64_t head,
+        AttentionPlan& plan)
       : pattern_(pattern),
         sizes_(sizes),
+        mask_(mask),
         batch_(batch),
         head_(head),
         plan_(plan),
@@ -122,6 +123,8 @@ class Group {
   std::vector<int64_t> row_cuts() const {
     std::vector<int64_t> cuts{0, sizes_.queries};
     add_cuts(pattern_, {0, sizes_.queries}, keys_.position(0), cuts);
+    if (mask_ != nullptr && mask_->row_block() > 0)
+      RowCuts{{0, sizes_.queries}, 0, batch_, cuts}.grid(mask_->row_block(), 0);
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
     return cuts;
@@ -191,7 +194,7 @@ class Group {
       // Beyond this no larger tile is chosen, so long runs need not be counted.
       int64_t visible = std::min<int64_t>(sizes_.keys, 4096);
       if (visible >= 1024) {
-        const RowSet row = keys_.row(begin + (end - begin) / 2, {1, 0, sizes_.keys});
+        const RowSet row = row_keys(begin + (end - begin) / 2, {1, 0, sizes_.keys});
         visible = 0;
         for (const Interval& piece : row.plain) visible += piece.end - piece.begin;
       }
@@ -218,7 +221,7 @@ class Group {
     const int64_t span = std::min(end - begin, tiling.rows * tiling.modulus);
     const int64_t middle = begin + (end - begin - span) / 2;
     AttentionPlan sample;
-    Group group(pattern_, sizes_, batch_, head_, sample);
+    Group group(pattern_, sizes_, mask_, batch_, head_, sample);
     for_each_tile(tiling, middle, middle + span, [&](const Rows& rows, const ResidueClass& residue) {
       if (sample.tiles.empty()) group.add_tile(rows, residue);
     });
@@ -235,6 +238,14 @@ class Group {
                       [&](auto record, const auto& member) { return record.varies(member, modulus); });
   }
 
+  // The keys that a row sees: what the pattern allows, as far as the mask does.
+  RowSet row_keys(int64_t query, const ResidueClass& residue) const {
+    RowSet set = keys_.row(query, residue);
+    if (mask_ == nullptr) return set;
+    const std::span<const Interval> allowed = mask_->row(batch_, head_, query);
+    return intersect(set, RowSet{{allowed.begin(), allowed.end()}, {}}, residue);
+  }
+
   void add_tile(const Rows& rows, const ResidueClass& residue) {
     PlanTile tile;
     tile.row_first = static_cast<int32_t>(rows.first);
@@ -244,8 +255,8 @@ class Group {
     row_count_ = rows.count;
     plain_.resize(static_cast<size_t>(rows.count));
     in_class_.resize(static_cast<size_t>(rows.count));
-    const bool uniform = !varies(pattern_, rows.step);
-    const bool simple = rows.step == 1 && keys_.sees_one_run();
+    const bool uniform = !varies(pattern_, rows.step) && (mask_ == nullptr || mask_->sizes().queries == 1);
+    const bool simple = rows.step == 1 && mask_ == nullptr && keys_.sees_one_run();
     for (int64_t r = 0; r < rows.count; ++r) {
       if (r > 0 && uniform) {
         plain_[r] = plain_[0];
@@ -256,7 +267,7 @@ class Group {
         in_class_[r].clear();
         append(plain_[r], run.begin, run.end);
       } else {
-        RowSet set = keys_.row(rows[r], residue);
+        RowSet set = row_keys(rows[r], residue);
         plain_[r] = std::move(set.plain);
         in_class_[r] = std::move(set.in_class);
       }
@@ -412,6 +423,7 @@ class Group {
 
   const Pattern& pattern_;
   const PlanSizes& sizes_;
+  const KeyMask* const mask_;
   const int64_t batch_, head_;
   AttentionPlan& plan_;
   const RowKeys keys_;
@@ -463,21 +475,21 @@ void compile_documents(const Within& packed, const PlanSizes& sizes, int64_t bat
     PlanSizes own = sizes;
     own.queries = packed.documents.queries[d];
     own.keys = packed.documents.keys[d];
-    const auto [entry, fresh] =
-        plans.try_emplace({own.queries, own.keys, packed.parts.size() == 1 ? 0 : d});
-    if (fresh) Group(packed.part(d), own, batch, head, entry->second).compile();
+    const auto [entry, fresh] = plans.try_emplace({own.queries, own.keys, packed.parts.size() == 1 ? 0 : d});
+    if (fresh) Group(packed.part(d), own, nullptr, batch, head, entry->second).compile();
     append_document(entry->second, first_query, first_key, plan);
     first_query += own.queries;
     first_key += own.keys;
   }
 }
 
-void compile_group(const Pattern& pattern, const PlanSizes& sizes, int64_t batch, int64_t head,
-                   AttentionPlan& plan) {
-  if (const auto* packed = std::get_if<Within>(&pattern.node()))
+void compile_group(const Pattern& pattern, const PlanSizes& sizes, const KeyMask* mask, int64_t batch,
+                   int64_t head, AttentionPlan& plan) {
+  const auto* packed = std::get_if<Within>(&pattern.node());
+  if (packed != nullptr && mask == nullptr)
     compile_documents(*packed, sizes, batch, head, plan);
   else
-    Group(pattern, sizes, batch, head, plan).compile();
+    Group(pattern, sizes, mask, batch, head, plan).compile();
 }
 
 // Two batch entries whose lengths agree have the same plan.
@@ -489,22 +501,20 @@ bool by_batch(const Pattern& pattern) {
   return any_member(pattern, [](auto record, const auto&) { return record.by_batch; });
 }
 
-bool has_mask(const Pattern& pattern) {
-  return any_member(pattern, [](auto, const auto& member) {
-    return std::is_same_v<std::remove_cvref_t<decltype(member)>, Mask>;
-  });
-}
-
 }  // namespace
 
-AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
+AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes, const KeyMask* mask) {
   check_fit(pattern, sizes);
+  if (mask != nullptr) mask->fit({sizes.batch, sizes.heads, sizes.queries, sizes.keys});
+  const bool mask_by_head = mask != nullptr && mask->sizes().heads > 1;
+  const bool mask_by_batch = mask != nullptr && mask->sizes().batches > 1;
   AttentionPlan plan;
   plan.query_count = sizes.queries;
   plan.key_count = sizes.keys;
-  const int64_t period = head_period(pattern, sizes.heads);
+  const int64_t period = std::max(head_period(pattern, sizes.heads), mask_by_head ? sizes.heads : 1);
   plan.head_groups = static_cast<int32_t>(period > 1 ? sizes.heads : 1);
-  plan.batch_groups = static_cast<int32_t>(by_batch(pattern) ? std::max<int64_t>(sizes.batch, 1) : 1);
+  plan.batch_groups =
+      static_cast<int32_t>(by_batch(pattern) || mask_by_batch ? std::max<int64_t>(sizes.batch, 1) : 1);
   plan.group_tiles.push_back(0);
   const auto end_group = [&] { plan.group_tiles.push_back(static_cast<int32_t>(plan.tiles.size())); };
   const auto repeat_group = [&](int64_t group) {
@@ -512,7 +522,7 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
       plan.tiles.push_back(PlanTile(plan.tiles[tile]));
   };
   for (int64_t batch = 0; batch < plan.batch_groups; ++batch) {
-    int64_t twin = 0;
+    int64_t twin = mask_by_batch ? batch : 0;
     while (!same_batches(pattern, twin, batch)) ++twin;
     for (int64_t head = 0; head < plan.head_groups; ++head) {
       if (twin < batch)
@@ -520,7 +530,7 @@ AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes) {
       else if (head >= period)
         repeat_group(batch * plan.head_groups + head % period);
       else
-        compile_group(for_head(pattern, head), sizes, batch, head, plan);
+        compile_group(for_head(pattern, head), sizes, mask, batch, head, plan);
       end_group();
     }
   }
@@ -541,7 +551,7 @@ std::shared_ptr<const AttentionPlan> compiled(const Pattern& pattern, const Plan
   };
   static std::mutex mutex;
   static std::list<Entry> entries;  // the most recently used first
-  constexpr size_t kKept = 32, kKeptMasks = 4;  // masks are as large as all pairs
+  constexpr size_t kKept = 32;
   PlanSizes key = sizes;
   if (!by_batch(pattern)) key.batch = 1;
   const std::lock_guard lock(mutex);
@@ -552,10 +562,6 @@ std::shared_ptr<const AttentionPlan> compiled(const Pattern& pattern, const Plan
     }
   entries.push_front({pattern, key, std::make_shared<const AttentionPlan>(compile(pattern, sizes))});
   if (entries.size() > kKept) entries.pop_back();
-  if (has_mask(pattern)) {
-    size_t masks = 0;
-    entries.remove_if([&](const Entry& entry) { return has_mask(entry.pattern) && ++masks > kKeptMasks; });
-  }
   return entries.front().plan;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "attention/key_mask.h"
 #include "attention/pattern.h"
 #include "kernels/attention/plan.h"
 
@@ -24,8 +25,9 @@ struct PlanSizes {
 };
 
 // Throws Error when the pattern does not fit the sizes: lengths of another batch, documents of another total,
-// heads(...) that do not divide the heads, a layout of too few blocks.
-kernels::AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes);
+// heads(...) that do not divide the heads, a layout of too few blocks. mask: null, or further limits what the
+// pattern allows.
+kernels::AttentionPlan compile(const Pattern& pattern, const PlanSizes& sizes, const KeyMask* mask = nullptr);
 
 // The same plan, kept for the next call with equal pattern and sizes: the layers of a model ask for the same
 // one. The last few are kept; predicates, equal only by name, are compiled afresh.

@@ -52,12 +52,12 @@ void check(Node& node) {
   std::visit(Match{
                  [](Within& w) {
                    check_documents(w.documents, "within");
-                   require(w.parts.size() == 1 || w.parts.size() == w.documents.queries.size(), "within: got ",
-                           w.parts.size(), " patterns for ", w.documents.queries.size(),
+                   require(w.parts.size() == 1 || w.parts.size() == w.documents.queries.size(),
+                           "within: got ", w.parts.size(), " patterns for ", w.documents.queries.size(),
                            " documents, wanted one for all or one for each");
                    require(std::all_of(w.parts.begin(), w.parts.end(), of_positions),
                            "within: wanted a pattern of positions: no layout, lengths, query_lengths, "
-                           "documents, mask or within inside");
+                           "documents or within inside");
                  },
                  [](AnyOf& any) { flatten(any); },
                  [](AllOf& all) { flatten(all); },
@@ -186,10 +186,6 @@ Pattern within(std::vector<int64_t> tokens, Pattern pattern) {
 Pattern within(std::vector<int64_t> tokens, std::vector<Pattern> patterns) {
   Within node{{tokens, tokens}, std::move(patterns)};
   return Pattern(std::move(node));
-}
-Pattern mask(const MaskSizes& sizes, std::vector<uint8_t> sees) {
-  return Pattern(Mask{sizes.batch, sizes.heads, sizes.queries, sizes.keys,
-                      std::make_shared<const std::vector<uint8_t>>(std::move(sees))});
 }
 Pattern predicate(std::string name, std::function<bool(int64_t, int64_t, int64_t)> sees) {
   return Pattern(Predicate{std::move(name), std::move(sees)});

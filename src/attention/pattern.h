@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -101,21 +100,6 @@ struct Within {
   std::vector<Pattern> parts;
   const Pattern& part(size_t document) const;
 };
-// The bytes say it, pair by pair: what is known only when a model runs. bytes: [batch, heads, queries, keys] of 0
-// and 1; batch and heads may be 1, for all
-struct Mask {
-  int64_t batch = 1, heads = 1, queries = 0, keys = 0;
-  std::shared_ptr<const std::vector<uint8_t>> bytes;
-  // The row of one query.
-  const uint8_t* row(int64_t batch_entry, int64_t head, int64_t query) const {
-    const int64_t b = batch == 1 ? 0 : batch_entry, h = heads == 1 ? 0 : head;
-    return bytes->data() + ((b * heads + h) * queries + query) * keys;
-  }
-  friend bool operator==(const Mask& a, const Mask& b) {
-    return a.batch == b.batch && a.heads == b.heads && a.queries == b.queries && a.keys == b.keys &&
-           (a.bytes == b.bytes || *a.bytes == *b.bytes);
-  }
-};
 // any function of (head, query, key): the one pattern whose compilation asks about every pair. Equal by name.
 struct Predicate {
   std::string name;
@@ -134,7 +118,7 @@ struct PerHead {
 };
 
 using Node = std::variant<Full, Causal, Window, Strided, Fixed, BlockWindow, Global, RandomBlocks, Layout,
-                          Lengths, QueryLengths, Documents, Within, Mask, Predicate, AnyOf, AllOf, PerHead>;
+                          Lengths, QueryLengths, Documents, Within, Predicate, AnyOf, AllOf, PerHead>;
 
 }  // namespace patterns
 
@@ -166,12 +150,6 @@ Pattern documents(std::vector<int64_t> tokens);
 Pattern documents(std::vector<int64_t> queries, std::vector<int64_t> keys);
 Pattern within(std::vector<int64_t> tokens, Pattern pattern);
 Pattern within(std::vector<int64_t> tokens, std::vector<Pattern> patterns);  // one for each document
-// A mask that a caller computed: a query sees the keys whose byte is not 0. Full and empty stretches cost what
-// they cost in any pattern; the others are read bit by bit.
-struct MaskSizes {
-  int64_t batch = 1, heads = 1, queries = 0, keys = 0;  // batch and heads: 1, or those of the call
-};
-Pattern mask(const MaskSizes& sizes, std::vector<uint8_t> sees);  // [batch, heads, queries, keys]
 Pattern predicate(std::string name, std::function<bool(int64_t head, int64_t query, int64_t key)> sees);
 Pattern heads(std::vector<Pattern> parts);
 

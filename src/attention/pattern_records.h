@@ -7,7 +7,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <ostream>
 #include <string_view>
 
@@ -505,106 +504,6 @@ struct Record<Documents> : SameForAllBatches, NoStride, SameRows {
   static void cuts(const Documents& d, RowCuts& cuts) {
     int64_t end = 0;
     for (const int64_t tokens : d.queries) cuts.at(end += tokens);
-  }
-};
-
-// One row of 0 and 1 for each query, of all heads and batch entries one after the other.
-template <>
-struct Record<Mask> : ManyRuns, NoStride, NoCuts, EachRowItsOwn {
-  static constexpr std::string_view name = "mask", signature = "mask(batch,heads;row,row,...), rows of 0 and 1";
-  // Heads may differ where the mask has several: head_period() asks the mask itself.
-  static constexpr bool of_positions = false, by_head = false, by_batch = true;
-  static Mask parse(SpecText& text) {
-    const size_t place = text.word_begin();
-    return text.bracketed(signature, [&] {
-      const int64_t batch = text.integer(), heads = text.next_integer();
-      text.want(';', "';' between the sizes and the rows");
-      std::vector<std::string> rows;
-      do rows.push_back(text.digits("a row of 0 and 1"));
-      while (text.take(','));
-      return text.checked([&] { return from_rows(batch, heads, rows); }, place);
-    });
-  }
-  static Mask from_rows(int64_t batch, int64_t heads, const std::vector<std::string>& rows) {
-    require_range(batch, 1, "mask: batch");
-    require_range(heads, 1, "mask: heads");
-    const auto count = static_cast<int64_t>(rows.size());
-    require(count % batch == 0 && count / batch % heads == 0, "mask: got ", count,
-            " rows, wanted as many for each of ", batch, " batch entries of ", heads, " heads");
-    std::vector<uint8_t> bytes;
-    for (const std::string& row : rows) {
-      require(row.size() == rows[0].size(), "mask: got a row of ", row.size(), " keys after one of ",
-              rows[0].size(), ", wanted rows of one length");
-      require(row.find_first_not_of("01") == std::string::npos, "mask: got the row \"", row,
-              "\", wanted only 0 and 1");
-      for (const char bit : row) bytes.push_back(static_cast<uint8_t>(bit - '0'));
-    }
-    return {.batch = batch,
-            .heads = heads,
-            .queries = count / batch / heads,
-            .keys = static_cast<int64_t>(rows[0].size()),
-            .bytes = std::make_shared<const std::vector<uint8_t>>(std::move(bytes))};
-  }
-  static void print(std::ostream& out, const Mask& m) {
-    out << "mask(" << m.batch << ',' << m.heads << ';';
-    for (size_t i = 0; i < m.bytes->size(); ++i) {
-      if (i > 0 && i % static_cast<size_t>(m.keys) == 0) out << ',';
-      out << static_cast<char>('0' + (*m.bytes)[i]);
-    }
-    out << ')';
-  }
-  // Makes every byte that is not 0 a 1.
-  static void check(Mask& m) {
-    require_range(m.batch, 1, "mask: batch");
-    require_range(m.heads, 1, "mask: heads");
-    require_range(m.queries, 0, "mask: queries");
-    require_range(m.keys, 0, "mask: keys");
-    const size_t count = m.bytes == nullptr ? 0 : m.bytes->size();
-    int64_t wanted = 0;
-    const bool fits = !__builtin_mul_overflow(m.batch, m.heads, &wanted) &&
-                      !__builtin_mul_overflow(wanted, m.queries, &wanted) &&
-                      !__builtin_mul_overflow(wanted, m.keys, &wanted) && static_cast<size_t>(wanted) == count;
-    require(fits, "mask: got ", count, " bytes for [", m.batch, ", ", m.heads, ", ", m.queries, ", ", m.keys,
-            "], wanted one for each pair");
-    if (m.bytes == nullptr) m.bytes = std::make_shared<const std::vector<uint8_t>>();
-    if (std::all_of(m.bytes->begin(), m.bytes->end(), [](uint8_t byte) { return byte <= 1; })) return;
-    std::vector<uint8_t> bits(*m.bytes);
-    for (uint8_t& byte : bits) byte = byte != 0;
-    m.bytes = std::make_shared<const std::vector<uint8_t>>(std::move(bits));
-  }
-  static void fit(const Mask& m, const PlanSizes& sizes) {
-    require(m.queries == sizes.queries && m.keys == sizes.keys && (m.batch == 1 || m.batch == sizes.batch) &&
-                (m.heads == 1 || m.heads == sizes.heads),
-            "mask: got [", m.batch, ", ", m.heads, ", ", m.queries, ", ", m.keys, "], wanted [1 or ", sizes.batch,
-            ", 1 or ", sizes.heads, ", ", sizes.queries, ", ", sizes.keys, "]");
-  }
-  static bool same(const Mask& m, int64_t a, int64_t b) {
-    const auto size = static_cast<size_t>(m.heads * m.queries * m.keys);
-    return m.batch == 1 || a == b ||
-           (size > 0 && std::memcmp(m.row(a, 0, 0), m.row(b, 0, 0), size) == 0);
-  }
-  static bool allowed(const Mask& m, const PatternPlace& at) {
-    return m.row(at.batch, at.head, at.query)[at.key] != 0;
-  }
-  // Eight bytes at a time where they agree.
-  static RowSet row(const Mask& m, const RowPlace& at) {
-    constexpr uint64_t kAllSeen = 0x0101010101010101;
-    RowSet set;
-    const uint8_t* const sees = m.row(at.batch, at.head, at.query);
-    for (int64_t key = 0; key < m.keys;) {
-      uint64_t eight = 1;
-      if (key + 8 <= m.keys) std::memcpy(&eight, sees + key, sizeof eight);
-      if (eight == 0) {
-        key += 8;
-      } else if (eight == kAllSeen) {
-        append(set.plain, key, key + 8);
-        key += 8;
-      } else {
-        for (const int64_t end = std::min(key + 8, m.keys); key < end; ++key)
-          if (sees[key] != 0) append(set.plain, key, key + 1);
-      }
-    }
-    return set;
   }
 };
 

@@ -111,7 +111,8 @@ Var elementwise_loss(const char* name, const Var& x, std::span<const float> targ
   for (int64_t r = 0; r < rows; ++r) {
     double row = 0;
     for (int64_t c = 0; c < width; ++c) {
-      const ElementLoss one = element(values.data()[r * width + c], targets[static_cast<size_t>(r * width + c)]);
+      const ElementLoss one =
+          element(values.data()[r * width + c], targets[static_cast<size_t>(r * width + c)]);
       row += one.loss;
       slopes.data()[r * width + c] = one.slope / static_cast<float>(width);
     }

@@ -30,8 +30,8 @@ std::unique_ptr<models::ClassificationModel> make_network(const ClassifyOptions&
   if (o.model == "bert") {
     require(o.preset == "tiny" || o.preset == "mini" || o.preset == "base", "--preset: got '", o.preset,
             "', wanted tiny, mini or base");
-    return std::make_unique<models::BertClassifier>(std::make_unique<models::Bert>(
-        bert_shape(o.preset), models::BertHeads{.labels = kClasses}, rng));
+    return std::make_unique<models::BertClassifier>(
+        std::make_unique<models::Bert>(bert_shape(o.preset), models::BertHeads{.labels = kClasses}, rng));
   }
   require(o.preset == "small", "--preset: got '", o.preset, "' for the model ", o.model,
           ", whose only size is small; BERT has tiny, mini and base");
@@ -43,9 +43,10 @@ std::unique_ptr<models::ClassificationModel> make_network(const ClassifyOptions&
 }  // namespace
 
 Row bench_classify(const ClassifyOptions& o) {
-  require(o.texts >= 1 && o.texts <= 1 << 16 && o.shortest >= 2 && o.shortest <= o.longest && o.longest <= 512,
-          "--texts, --shortest and --longest: got ", o.texts, " texts of ", o.shortest, " to ", o.longest,
-          " tokens, wanted at least 1 of 2 to 512");
+  require(
+      o.texts >= 1 && o.texts <= 1 << 16 && o.shortest >= 2 && o.shortest <= o.longest && o.longest <= 512,
+      "--texts, --shortest and --longest: got ", o.texts, " texts of ", o.shortest, " to ", o.longest,
+      " tokens, wanted at least 1 of 2 to 512");
   Rng rng(4);
   trim_memory();
   const MemoryWatch memory;
@@ -54,13 +55,15 @@ Row bench_classify(const ClassifyOptions& o) {
   for (int64_t i = 0; i < o.texts; ++i) {
     const int64_t length = o.shortest + 7 * i % (o.longest - o.shortest + 1);
     for (int64_t t = 0; t < length; ++t)
-      tokens.push_back(t + 1 == length || t % 20 == 19
-                           ? data::kEnd
-                           : static_cast<int32_t>(data::kSpecials + rng.below(kVocabulary - data::kSpecials)));
+      tokens.push_back(
+          t + 1 == length || t % 20 == 19
+              ? data::kEnd
+              : static_cast<int32_t>(data::kSpecials + rng.below(kVocabulary - data::kSpecials)));
     lengths.push_back(static_cast<int32_t>(length));
     labels.push_back(static_cast<int32_t>(i % kClasses));
   }
-  train::Optimizer optimizer(network->parameters(), train::AdamW{.learning_rate = 5e-5, .weight_decay = 0.01});
+  train::Optimizer optimizer(network->parameters(),
+                             train::AdamW{.learning_rate = 5e-5, .weight_decay = 0.01});
   nn::Context context{.training = true, .rng = Rng(4)};
   const auto step = [&] {
     network->loss({tokens, lengths}, labels, 0, context).backward();
@@ -71,12 +74,8 @@ Row bench_classify(const ClassifyOptions& o) {
   Measured result = measure_beside_peak(step, o.seconds);
   result.peak_bytes = memory.peak_bytes();
   const auto count = static_cast<double>(tokens.size());
-  Json line{{"model", o.model},
-            {"preset", o.preset},
-            {"threads", num_threads()},
-            {"texts", o.texts},
-            {"tokens", count},
-            {"tokens_per_second", count / result.seconds}};
+  Json line{{"model", o.model}, {"preset", o.preset}, {"threads", num_threads()},
+            {"texts", o.texts}, {"tokens", count},    {"tokens_per_second", count / result.seconds}};
   line.update(work_json(result, 0));
   return {std::move(line),
           message(o.model, " ", o.preset, ": ", decimals(result.seconds * 1e3, 1), " ms a step (best of ",

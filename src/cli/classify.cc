@@ -155,9 +155,10 @@ void add_classify(CLI::App& app) {
           "--text-column", flags->test.text_column,
           "--test on texts: column of the texts, by name or number from 1 (default: found by its name)")
       ->type_name("COLUMN");
-  verb->add_option("--pair-column", flags->test.pair_column,
-                   "--test on pairs: column of the second texts, by name or number from 1 (default: found by its "
-                   "name)")
+  verb->add_option(
+          "--pair-column", flags->test.pair_column,
+          "--test on pairs: column of the second texts, by name or number from 1 (default: found by its "
+          "name)")
       ->type_name("COLUMN");
   add_on_error(*verb, flags->lines.on_error);
   verb->get_option("--on-error")

@@ -1,4 +1,4 @@
-// fovea score: BLEU and chrF of translations on standard input against references.
+// fovea score: BLEU and chrF of translations, or BLEU and CIDEr of captions, on standard input.
 #include "tasks/score_translations.h"
 
 #include <iostream>
@@ -20,7 +20,8 @@ struct Flags {
 
 void add_score(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
-      "score", "print BLEU (equal to sacreBLEU's) of the translations on standard input, one a line");
+      "score",
+      "print BLEU (equal to sacreBLEU's) of the translations or captions on standard input, one a line");
   const auto flags = std::make_shared<Flags>();
   tasks::ScoreOptions& options = flags->options;
   verb->add_option("--ref", options.references,
@@ -31,13 +32,17 @@ void add_score(CLI::App& app) {
       ->type_name("FILE");
   verb->add_option(
           "--tokenize", options.tokenize,
-          "tokenization used to compute BLEU: 13a (the standard), zh (Chinese), char, or none (the text is "
-          "tokenized already) (default 13a)")
-      ->check(CLI::IsMember({"13a", "zh", "char", "none"}))
+          "tokenization used to compute BLEU: 13a (the standard), zh (Chinese), char, caption (lower-case words "
+          "without punctuation), or none (the text is tokenized already) (default 13a; caption with --captions)")
+      ->check(CLI::IsMember({"13a", "zh", "char", "caption", "none"}))
       ->type_name("WORD");
   verb->add_flag("--lowercase", options.lowercase, "ignore case");
   verb->add_flag("--chrf", options.chrf, "print chrF too");
   verb->add_flag("--chrf++", options.chrf_words, "print chrF++ too");
+  verb->add_flag(
+      "--captions", options.captions,
+      "score captions of pictures: print BLEU-1 to BLEU-4, each with and without the brevity penalty, and "
+      "CIDEr (equal to coco-caption's)");
   verb->add_option("--width", flags->width, "digits printed after the decimal point (default 1)")
       ->check(CLI::Range(0, 15))
       ->type_name("N");

@@ -40,8 +40,8 @@ constexpr auto kPairNames = std::to_array<PairNames>({{"sentence1", "sentence2"}
                                                       {"premise", "hypothesis"},
                                                       {"question", "sentence"},
                                                       {"query", "passage"}});
-constexpr auto kNumberNames =
-    std::to_array<std::string_view>({"score", "similarity", "similarity_score", "relatedness_score", "value"});
+constexpr auto kNumberNames = std::to_array<std::string_view>(
+    {"score", "similarity", "similarity_score", "relatedness_score", "value"});
 
 template <size_t N>
 bool is_among(std::string_view name, const std::array<std::string_view, N>& names) {
@@ -165,7 +165,8 @@ void guess_pair(const std::vector<Column>& columns, size_t label, std::optional<
 // The texts of a pair by their names in the first row.
 std::optional<std::pair<size_t, size_t>> named_pair(const std::vector<std::string>& first) {
   for (const PairNames& names : kPairNames) {
-    const auto one = find_name(first, std::array{names.first}), two = find_name(first, std::array{names.second});
+    const auto one = find_name(first, std::array{names.first}),
+               two = find_name(first, std::array{names.second});
     if (one && two) return std::pair{*one, *two};
   }
   return {};
@@ -223,8 +224,9 @@ std::string LabelColumns::note(const std::string& path) const {
   if (!separated) return path + ": each line begins with its label";
   const size_t unused = count - (pair ? 3 : 2);
   const std::string others =
-      unused == 0 ? ""
-                  : message("; ", unused, unused == 1 ? " other column is" : " other columns are", " not used");
+      unused == 0
+          ? ""
+          : message("; ", unused, unused == 1 ? " other column is" : " other columns are", " not used");
   const std::string second = pair ? message(" and ", described(*pair, names)) : "";
   return message(path, ": label is ", described(label, names), pair ? ", texts are " : ", text is ",
                  described(text, names), second,
@@ -240,8 +242,9 @@ LabelColumns choose_columns(Rows rows, bool separated, const ColumnRequest& requ
   if (!separated) {
     require(request.label.empty() && request.text.empty() && request.pair.empty(), path,
             ": has no columns to choose from: its lines have no tabs, and begin with their label");
-    require(!request.pairs, path,
-            ": pairs of texts need columns: a label and two texts, separated by tabs, or by commas in a .csv file");
+    require(
+        !request.pairs, path,
+        ": pairs of texts need columns: a label and two texts, separated by tabs, or by commas in a .csv file");
     if (is_among(first[0], kLabelNames) && is_among(first[1], kTextNames)) chosen.names = first;
     return chosen;
   }

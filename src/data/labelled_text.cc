@@ -102,7 +102,8 @@ std::string text_of(const std::vector<std::string>& fields, const LabelColumns& 
 }
 
 // Adds what the label column says to the text. Throws Error, without the place, where it says nothing usable.
-void keep_label(std::string_view label, const LabelledOptions& options, std::string& one, LabelledText& text) {
+void keep_label(std::string_view label, const LabelledOptions& options, std::string& one,
+                LabelledText& text) {
   switch (options.form) {
     case LabelForm::one:
       break;
@@ -167,8 +168,7 @@ bool names_numbers(std::span<const std::vector<std::string>* const> rows, const 
 
 // Whether the first text kept is that of the file's first row.
 bool is_kept_first(const std::vector<std::string>& first, const LabelledText& text) {
-  return text_of(first, text.columns) == text.texts[0] &&
-         strip(first[text.columns.label]) == text.labels[0];
+  return text_of(first, text.columns) == text.texts[0] && strip(first[text.columns.label]) == text.labels[0];
 }
 
 // The first texts of pairs; texts that are none as they are.
@@ -288,7 +288,8 @@ Targets Targets::at(std::span<const int64_t> places) const {
     if (form == LabelForm::one)
       some.labels.push_back(labels[static_cast<size_t>(place)]);
     else
-      some.values.insert(some.values.end(), values.begin() + place * width, values.begin() + (place + 1) * width);
+      some.values.insert(some.values.end(), values.begin() + place * width,
+                         values.begin() + (place + 1) * width);
   }
   return some;
 }

@@ -37,10 +37,11 @@ struct LabelledOptions {
 struct LabelledText {
   std::vector<std::string> texts, labels;  // as many of each; the texts of a pair are joined by a tab
   Skipped skipped;
-  LabelColumns columns = {};                           // where they were found
-  std::vector<int64_t> lines = {};                     // of each text, in the file
-  std::vector<float> numbers = {};                     // LabelForm::number
-  std::vector<std::vector<std::string>> several = {};  // LabelForm::several: the labels of each text, no two equal
+  LabelColumns columns = {};        // where they were found
+  std::vector<int64_t> lines = {};  // of each text, in the file
+  std::vector<float> numbers = {};  // LabelForm::number
+  std::vector<std::vector<std::string>> several =
+      {};  // LabelForm::several: the labels of each text, no two equal
   int64_t size() const { return static_cast<int64_t>(texts.size()); }
 };
 
@@ -111,7 +112,8 @@ struct EncodedText {
 // A pair has the form of its texts: a </s> b </s>; <s> a </s> b </s>; the sentences of a, those of b; or [CLS] a
 // [SEP] b [SEP]. Beyond max_tokens the longer text is cut first. Throws Error unless the text holds one tab.
 // Of texts that are no pairs: encode_text.
-EncodedText encode_text_or_pair(std::string_view text, const Tokenizer& tokenizer, const TextEncoding& encoding);
+EncodedText encode_text_or_pair(std::string_view text, const Tokenizer& tokenizer,
+                                const TextEncoding& encoding);
 
 // Texts or pairs one after the other.
 struct EncodedTexts : PackedSentences {
@@ -124,7 +126,7 @@ struct EncodedTexts : PackedSentences {
 };
 // On all threads.
 EncodedTexts encode_texts(std::span<const std::string> texts, const Tokenizer& tokenizer,
-                             const TextEncoding& encoding);
+                          const TextEncoding& encoding);
 
 // Of texts in the form `sentences`.
 struct SentenceLengths {

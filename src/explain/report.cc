@@ -127,8 +127,8 @@ void Report::text(const TextMap& map) {
     std::snprintf(title, sizeof title, "%.4f", weight);
     body_ += std::string("<") + tag + " style=\"background:" + css_of(share) +
              ";color:" + (needs_light_text(share) ? "#fff" : "#20262e") +
-             (global ? ";outline:2px solid #d96a1a" : "") + "\" title=\"" + title + "\">" +
-             inner + "</" + tag + "> ";
+             (global ? ";outline:2px solid #d96a1a" : "") + "\" title=\"" + title + "\">" + inner + "</" +
+             tag + "> ";
   };
   body_ += "<div class=\"text\">\n";
   for (const WeighedSentence& sentence : map.sentences) {

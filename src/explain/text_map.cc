@@ -62,8 +62,7 @@ class TextPainter {
     }
     for (const WeighedSentence& sentence : map_.sentences) draw_sentence(sentence);
     if (largest_ > 0) draw_scale();
-    if (map_.has_global())
-      y_ += text(kGlobalLegend, kSmallSize, kMargin, y_ - kPad, false).height + kLead;
+    if (map_.has_global()) y_ += text(kGlobalLegend, kSmallSize, kMargin, y_ - kPad, false).height + kLead;
     return {std::ceil(right_ + kMargin), std::ceil(y_ - kLead + kMargin)};
   }
 

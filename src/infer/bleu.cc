@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <unordered_map>
 
 #include "base/error.h"
+#include "data/captions.h"
 #include "data/text.h"
 #include "infer/ngrams.h"
 
@@ -115,8 +115,9 @@ Tokenize find_tokenizer(const std::string& name) {
   if (name == "13a") return tokenize_13a;
   if (name == "zh") return tokenize_zh;
   if (name == "char") return tokenize_char;
+  if (name == "caption") return data::caption_words;
   if (name == "none") return [](std::string_view line) { return std::string(line); };
-  fail("no BLEU tokenizer '", name, "', wanted 13a, zh, char or none");
+  fail("no BLEU tokenizer '", name, "', wanted 13a, zh, char, caption or none");
 }
 
 std::string tokenized(std::string_view sentence, Tokenize tokenize, bool lowercase) {
@@ -124,21 +125,6 @@ std::string tokenized(std::string_view sentence, Tokenize tokenize, bool lowerca
   const std::string lower = data::lowercase(sentence);
   return tokenize(data::strip_end(lower));
 }
-
-// Numbers for words, the same word the same number.
-class Words {
- public:
-  std::vector<uint32_t> numbers(const std::string& text) {
-    std::vector<uint32_t> result;
-    for (const std::string_view word : data::split_words(text))
-      result.push_back(
-          known_.try_emplace(std::string(word), static_cast<uint32_t>(known_.size())).first->second);
-    return result;
-  }
-
- private:
-  std::unordered_map<std::string, uint32_t> known_;
-};
 
 using Counts = std::array<std::vector<CountedNgram>, kOrders>;
 
@@ -209,10 +195,11 @@ BleuScore bleu(std::span<const std::string> hypotheses, std::span<const std::vec
   require_alike(hypotheses, references);
 
   BleuScore result;
-  Words words;
+  WordNumbers words;
   for (size_t i = 0; i < hypotheses.size(); ++i) {
     const auto numbers = [&](const std::string& sentence) {
-      return words.numbers(tokenized(sentence, tokenize, options.lowercase));
+      const std::string text = tokenized(sentence, tokenize, options.lowercase);
+      return words.of(data::split_words(text));
     };
     Counts wanted;
     std::vector<int64_t> lengths;

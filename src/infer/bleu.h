@@ -14,8 +14,8 @@ namespace fovea::infer {
 inline constexpr const char* kSacreBleuVersion = "2.6.0";
 
 struct BleuOptions {
-  // "13a" (WMT's mteval-v13a), "zh" (Chinese characters apart, the rest as 13a), "char" or "none" (the text
-  // is tokenised already).
+  // "13a" (WMT's mteval-v13a), "zh" (Chinese characters apart, the rest as 13a), "char", "caption" (lower-case
+  // words without punctuation, which sacreBLEU lacks) or "none" (the text is tokenised already).
   std::string tokenize = "13a";
   bool lowercase = false;
 };

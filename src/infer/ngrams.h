@@ -5,6 +5,9 @@
 #include <compare>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace fovea::infer {
@@ -17,6 +20,22 @@ struct Ngram {
 struct CountedNgram {
   Ngram ngram;
   int64_t count;
+};
+
+// Numbers for words, the same word the same number.
+class WordNumbers {
+ public:
+  uint32_t of(std::string_view word) {
+    return known_.try_emplace(std::string(word), static_cast<uint32_t>(known_.size())).first->second;
+  }
+  std::vector<uint32_t> of(std::span<const std::string_view> words) {
+    std::vector<uint32_t> numbers;
+    for (const std::string_view word : words) numbers.push_back(of(word));
+    return numbers;
+  }
+
+ private:
+  std::unordered_map<std::string, uint32_t> known_;
 };
 
 // The n-grams of `symbols` with how often each occurs, sorted. Each symbol fits in `bits`, and order * bits

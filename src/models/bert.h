@@ -36,7 +36,7 @@ struct BertConfig {
   // How a classifier's labels are read: single_label_classification, multi_label_classification or regression;
   // empty: as the number of labels says.
   std::optional<std::string> problem_type = {};
-  std::optional<bool> pairs = {};  // Fovea's own: texts were pairs in training
+  std::optional<bool> pairs = {};        // Fovea's own: texts were pairs in training
   std::vector<std::string> labels = {};  // of a classifier, in id2label; not among the fields
 
   static constexpr auto fields() {

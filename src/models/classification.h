@@ -34,9 +34,9 @@ class ClassificationModel : public nn::Module {
   virtual void use_tokenizer(const data::Tokenizer& tokenizer) { (void)tokenizer; }
   // How the model sees one text, for those who show its attention.
   struct TextView {
-    int64_t added = 0;                // learned tokens in front of the text, all of them global
+    int64_t added = 0;                 // learned tokens in front of the text, all of them global
     std::vector<int64_t> global = {};  // places of the text's own global tokens
-    bool reads_last = false;          // without pooling: the last token's state is read, not the first's
+    bool reads_last = false;           // without pooling: the last token's state is read, not the first's
   };
   virtual TextView view(std::span<const int32_t> ids) const {
     (void)ids;

@@ -63,7 +63,8 @@ Var LstmClassifier::logits(const Sentences& texts, nn::Context& context) const {
     std::vector<Var> last;  // of the last layer, each direction
     const int64_t directions = encoder_.directions();
     for (int64_t i = (config_.layers - 1) * directions; i < config_.layers * directions; ++i)
-      last.push_back(reshape(slice(read.last.h, 0, i, 1), {static_cast<int64_t>(lengths.size()), config_.width}));
+      last.push_back(
+          reshape(slice(read.last.h, 0, i, 1), {static_cast<int64_t>(lengths.size()), config_.width}));
     whole = concat(last, 1);
   }
   if (pair_) whole = (*pair_)(dropped(whole, config_.dropout, context));

@@ -42,8 +42,9 @@ struct LstmClassifierConfig {
         Field{"pooling", &T::pooling, "how the states are summed up: attention, mean or last"},
         Field{"score", &T::score,
               "how the learned query meets a state: additive, gated, dot, scaled_dot, cosine(0.1)"},
-        Field{"selection", &T::selection,
-              "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"},
+        Field{
+            "selection", &T::selection,
+            "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"},
         Sized{"attention_width", &T::attention_width,
               "features inside an additive or gated score; 0: as many as the states", between(0, 1 << 16)},
         Sized{"dropout", &T::dropout,

@@ -14,14 +14,14 @@ const TransformerClassifierConfig& checked(const TransformerClassifierConfig& c)
   check_classes({"transformer", c.vocabulary, c.classes});
   require(c.positions == "sinusoid" || c.positions == "learned" || c.positions == "none",
           "transformer: positions '", c.positions, "', wanted sinusoid, learned or none");
-  require(
-      c.pooling == "attention" || c.pooling == "mean" || c.pooling == "first" || c.pooling == "last",
-      "transformer: pooling '", c.pooling, "', wanted attention, mean, first or last");
+  require(c.pooling == "attention" || c.pooling == "mean" || c.pooling == "first" || c.pooling == "last",
+          "transformer: pooling '", c.pooling, "', wanted attention, mean, first or last");
   const bool full_pattern = parse_spec(c.self_attention).pattern == full();
   if (!c.global.empty()) data::check_global_rule(c.global);
-  require(c.global.empty() || !full_pattern,
-          "transformer: --global has no effect where every token sees every other; choose a sparse pattern, such as "
-          "--self-attention \"scaled_dot / window(64,64)\"");
+  require(
+      c.global.empty() || !full_pattern,
+      "transformer: --global has no effect where every token sees every other; choose a sparse pattern, such as "
+      "--self-attention \"scaled_dot / window(64,64)\"");
   return c;
 }
 
@@ -69,9 +69,8 @@ void TransformerClassifier::use_tokenizer(const data::Tokenizer& tokenizer) {
 }
 
 ClassificationModel::TextView TransformerClassifier::view(std::span<const int32_t> ids) const {
-  return {.added = config_.added_global,
-          .global = global_.places(ids),
-          .reads_last = config_.pooling == "last"};
+  return {
+      .added = config_.added_global, .global = global_.places(ids), .reads_last = config_.pooling == "last"};
 }
 
 Var TransformerClassifier::embed(const Sentences& texts, nn::Context& context) const {
@@ -99,7 +98,8 @@ TransformerClassifier::Extended TransformerClassifier::extended(const Sentences&
 
 // The pattern of each text, with the text's global tokens; lengths: with the added ones.
 Pattern TransformerClassifier::pattern_of(const Sentences& texts, const std::vector<int64_t>& lengths) const {
-  require(config_.global.empty() || !global_.empty(), "transformer: global tokens need the model's tokenizer");
+  require(config_.global.empty() || !global_.empty(),
+          "transformer: global tokens need the model's tokenizer");
   if (global_.empty() && !added_.defined()) return within(lengths, spec_.pattern);
   std::vector<Pattern> each;
   size_t begin = 0;
@@ -119,9 +119,9 @@ Var TransformerClassifier::encode(const Sentences& texts, nn::Context& context) 
   const auto through = [&](const Var& rows, const std::vector<int64_t>& lengths) {
     context.rows_of_example = lengths;
     const int64_t total = rows.size(0);
-    return reshape(encoder_(reshape(rows, {1, total, config_.width}), context,
-                            {.self = pattern_of(texts, lengths)}),
-                   {total, config_.width});
+    return reshape(
+        encoder_(reshape(rows, {1, total, config_.width}), context, {.self = pattern_of(texts, lengths)}),
+        {total, config_.width});
   };
   if (!added_.defined()) return through(x, texts.lengths);
   const Extended all = extended(texts);

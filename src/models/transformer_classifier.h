@@ -54,9 +54,10 @@ struct TransformerClassifierConfig {
         Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
         Field{"self_attention", &T::self_attention,
               "attention spec; positions count from a text's first token, which is <s>"},
-        Field{"global", &T::global,
-              "tokens that see and are seen by the whole text besides the pattern: first, punctuation, [SEP], or "
-              "tokens between spaces"},
+        Field{
+            "global", &T::global,
+            "tokens that see and are seen by the whole text besides the pattern: first, punctuation, [SEP], or "
+            "tokens between spaces"},
         Sized{"added_global", &T::added_global,
               "learned global tokens in front of each text; positions of the pattern count them",
               between(0, 1024)},
@@ -65,8 +66,9 @@ struct TransformerClassifierConfig {
               "</s>)"},
         Field{"score", &T::score,
               "score of attention pooling: additive, gated, dot, scaled_dot, cosine(0.1)"},
-        Field{"selection", &T::selection,
-              "selection of attention pooling: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"}};
+        Field{
+            "selection", &T::selection,
+            "selection of attention pooling: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"}};
   }
 };
 

@@ -41,7 +41,8 @@ OutputLoss TranslationModel::loss(const data::Batch& batch, float smoothing, nn:
   return result;
 }
 
-void feed_own_tokens(const TranslationModel& model, float teacher_forcing, uint64_t seed, data::Batch& batch) {
+void feed_own_tokens(const TranslationModel& model, float teacher_forcing, uint64_t seed,
+                     data::Batch& batch) {
   const nn::Prepared prepared(model);
   const NoGrad no_grad;
   const OutputLayer output = model.output_layer();

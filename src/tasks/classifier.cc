@@ -32,8 +32,7 @@ ClassifierParts read_classifier(const std::filesystem::path& folder) {
     value_from_json(config.all["lowercase"], parts.encoding.lowercase, where + ": lowercase");
   if (config.all.contains("max_length"))
     value_from_json(config.all["max_length"], parts.encoding.max_tokens, where + ": max_length");
-  if (config.model == kBertModel)
-    return load_bert_checkpoint(folder, config.settings, std::move(parts));
+  if (config.model == kBertModel) return load_bert_checkpoint(folder, config.settings, std::move(parts));
   parts.tokenizer = data::load_tokenizers(folder).source;
   const int64_t vocabulary = config.settings.value("vocabulary", int64_t{0});
   const int64_t classes = config.settings.value("classes", int64_t{0});
@@ -71,8 +70,7 @@ const char* name_of(data::LabelForm form) {
 }
 
 data::LabelForm label_form_named(const std::string& name, const std::string& where) {
-  for (const data::LabelForm form :
-       {data::LabelForm::one, data::LabelForm::several, data::LabelForm::number})
+  for (const data::LabelForm form : {data::LabelForm::one, data::LabelForm::several, data::LabelForm::number})
     if (name == name_of(form)) return form;
   fail(where, ": got ", in_quotes(name), ", wanted one, several or number");
 }

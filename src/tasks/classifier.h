@@ -47,9 +47,9 @@ void save_classifier_config(const std::filesystem::path& folder, const Classifie
 std::vector<Prediction> classify(const ClassifierParts& parts, std::span<const std::string> texts,
                                  int64_t batch_tokens = 8192);
 // The same of tokens. after_batch: called after each batch, on this thread, with the batch that was looked at.
-std::vector<Prediction> classify_ids(
-    const models::ClassificationModel& network, const data::EncodedTexts& texts, int64_t batch_tokens = 8192,
-    const std::function<void(const data::TextBatch&)>& after_batch = {});
+std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
+                                     const data::EncodedTexts& texts, int64_t batch_tokens = 8192,
+                                     const std::function<void(const data::TextBatch&)>& after_batch = {});
 
 // "one", "several" or "number" in config.json. Throws Error beginning with `where` on another name.
 const char* name_of(data::LabelForm form);

@@ -84,11 +84,12 @@ std::string totals_text(const Evaluation& e) {
       break;
     case data::LabelForm::several:
       return message("micro F1 ", percent(e.label_sets.micro_f1, 2), " %, macro F1 ",
-                     percent(e.label_sets.macro_f1, 2), " %, all labels right ", percent(e.label_sets.exact, 2),
-                     " %, ", e.count, " ", e.unit, "\n");
+                     percent(e.label_sets.macro_f1, 2), " %, all labels right ",
+                     percent(e.label_sets.exact, 2), " %, ", e.count, " ", e.unit, "\n");
     case data::LabelForm::number:
-      return message("Pearson ", number_text(e.numbers.pearson), ", Spearman ", number_text(e.numbers.spearman),
-                     ", mean squared error ", number_text(e.numbers.squared_error), ", mean absolute error ",
+      return message("Pearson ", number_text(e.numbers.pearson), ", Spearman ",
+                     number_text(e.numbers.spearman), ", mean squared error ",
+                     number_text(e.numbers.squared_error), ", mean absolute error ",
                      number_text(e.numbers.absolute_error), ", ", e.count, " ", e.unit, "\n");
   }
   return message("accuracy ", percent(e.scores.accuracy, 2), " %, macro F1 ", percent(e.scores.macro_f1, 2),
@@ -106,7 +107,8 @@ Json to_json(const Evaluation& e) {
   if (e.words_for_90) json["words_for_90_percent"] = *e.words_for_90;
   if (e.form == data::LabelForm::number) return json;
   json["classes"] = Json::object();
-  for (size_t i = 0; i < e.labels.size(); ++i) json["classes"][e.labels[i]] = class_json(scores_of_labels(e)[i]);
+  for (size_t i = 0; i < e.labels.size(); ++i)
+    json["classes"][e.labels[i]] = class_json(scores_of_labels(e)[i]);
   if (e.form == data::LabelForm::one) json["confusion"] = e.scores.confusion;
   return json;
 }

@@ -27,9 +27,9 @@ struct Evaluation {
   int64_t cut = 0, cut_to = 0;  // texts that were longer than the model reads, and how many tokens it reads
   std::vector<std::string> labels;
   data::LabelForm form = data::LabelForm::one;
-  infer::ClassScores scores = {};          // one label
-  infer::LabelSetScores label_sets = {};   // several
-  infer::NumberScores numbers = {};        // a number
+  infer::ClassScores scores = {};         // one label
+  infer::LabelSetScores label_sets = {};  // several
+  infer::NumberScores numbers = {};       // a number
   // Of a model that sums texts up by attention: the share of a text's words that carry 90 % of its weight, the
   // largest first, as the mean over texts.
   std::optional<double> words_for_90 = {};

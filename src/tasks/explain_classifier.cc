@@ -39,7 +39,8 @@ class PoolingRecorder : public AttentionObserver {
 };
 
 // Words of one sentence, tokens [begin, end) of all.
-WeighedSentence weigh_words(const data::Tokenizer& tokenizer, std::span<const int32_t> ids, const float* weights) {
+WeighedSentence weigh_words(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,
+                            const float* weights) {
   const TokenLine line = token_line(tokenizer, ids);
   WeighedSentence sentence;
   for (const std::string& word : line.words) sentence.words.push_back({word});
@@ -75,8 +76,7 @@ TextMap weigh_text(const data::Tokenizer& tokenizer, PooledText& text, const Wei
       const float* row = words.values.data() + text.word_row * words.columns + text.token + begin;
       map.sentences.push_back(weigh_words(
           tokenizer, text.ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(part)), row));
-      if (map.sentences_weigh)
-        map.sentences.back().weight = sentences.at(text.text_row, text.word_row);
+      if (map.sentences_weigh) map.sentences.back().weight = sentences.at(text.text_row, text.word_row);
       ++text.word_row;
       begin += part;
     }
@@ -150,15 +150,16 @@ WeighedPredictions classify_weighed(const ClassifierParts& parts, const data::En
   result.predictions = classify_ids(*parts.network, texts, batch_tokens, [&](const data::TextBatch& batch) {
     if (recorder.words.rows == 0) return;
     // A Transformer reads a pair as one text.
-    const bool apart =
-        recorder.sentences.rows > 0 ? recorder.sentences.rows > static_cast<int64_t>(batch.lengths.size())
-                                    : recorder.words.rows > static_cast<int64_t>(batch.lengths.size());
+    const bool apart = recorder.sentences.rows > 0
+                           ? recorder.sentences.rows > static_cast<int64_t>(batch.lengths.size())
+                           : recorder.words.rows > static_cast<int64_t>(batch.lengths.size());
     PooledText text;
     for (size_t i = 0; i < batch.lengths.size(); ++i) {
-      text.ids = std::span(batch.tokens).subspan(static_cast<size_t>(text.token),
-                                                 static_cast<size_t>(batch.lengths[i]));
+      text.ids = std::span(batch.tokens)
+                     .subspan(static_cast<size_t>(text.token), static_cast<size_t>(batch.lengths[i]));
       text.first = apart ? batch.firsts[i] : 0;
-      sum += words_carrying_90_percent(weigh_text(*parts.tokenizer, text, recorder.words, recorder.sentences));
+      sum +=
+          words_carrying_90_percent(weigh_text(*parts.tokenizer, text, recorder.words, recorder.sentences));
       text.token += batch.lengths[i];
       ++weighed;
     }

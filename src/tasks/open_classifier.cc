@@ -24,8 +24,8 @@ class OpenTextClassifier : public OpenFolder {
 
   void check(const AnswerOptions& options) const override {
     if (options.words) contents().require_can(Ability::explain);
-    require(!options.scores || model_.form != data::LabelForm::number,
-            "--scores needs a model of labels; ", contents().description(), " that predicts numbers");
+    require(!options.scores || model_.form != data::LabelForm::number, "--scores needs a model of labels; ",
+            contents().description(), " that predicts numbers");
   }
   std::string to_line(const Answer& answer, const AnswerOptions& options) const override {
     return prediction_line(answer.prediction, model_.labels,

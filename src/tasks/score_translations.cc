@@ -5,6 +5,7 @@
 #include "base/error_kinds.h"
 #include "data/corpus.h"
 #include "infer/bleu.h"
+#include "infer/caption_scores.h"
 #include "infer/chrf.h"
 
 namespace fovea::tasks {
@@ -33,6 +34,32 @@ Json to_json(const infer::ChrfScore& score) {
   return {{"name", score.name}, {"score", score.score}, {"signature", score.signature}};
 }
 
+TranslationScores score_captions(std::span<const std::string> hypotheses,
+                                 std::span<const std::vector<std::string>> references,
+                                 const infer::BleuOptions& options, int width) {
+  const infer::CaptionScores scores = infer::caption_scores(hypotheses, references, options);
+  std::string text;
+  for (size_t n = 0; n < scores.bleu.size(); ++n)
+    text += message("BLEU-", n + 1, " = ", rounded(scores.bleu[n], width), " (without brevity penalty ",
+                    rounded(scores.bleu_without_penalty[n], width), ")\n");
+  // CIDEr is of the size of 1: two more digits show as much of it.
+  text += message("CIDEr = ", rounded(scores.cider, width + 2),
+                  "\nbrevity penalty = ", rounded(scores.brevity_penalty, 3), " (", scores.hypothesis_length,
+                  " words, references ", scores.reference_length, "), ", references.size(),
+                  references.size() == 1 ? " reference" : " references", ", words: ", options.tokenize,
+                  options.lowercase ? ", lower case\n" : "\n");
+  return {Json{{"name", "captions"},
+               {"bleu", scores.bleu},
+               {"bleu_without_brevity_penalty", scores.bleu_without_penalty},
+               {"cider", scores.cider},
+               {"bp", scores.brevity_penalty},
+               {"sys_len", scores.hypothesis_length},
+               {"ref_len", scores.reference_length},
+               {"references", references.size()},
+               {"tokenize", options.tokenize}},
+          std::move(text)};
+}
+
 std::vector<std::string> read(const std::string& path) {
   return errors_as<FileError>([&] { return data::read_lines(path); });
 }
@@ -40,6 +67,9 @@ std::vector<std::string> read(const std::string& path) {
 }  // namespace
 
 TranslationScores score_translations(const ScoreOptions& options, int width) {
+  require(
+      !options.captions || (!options.chrf && !options.chrf_words && options.by_length == 0),
+      "--captions prints BLEU-1 to BLEU-4 and CIDEr; --chrf, --chrf++ and --by-length do not apply with it");
   std::vector<std::vector<std::string>> references;
   for (const std::string& path : options.references) references.push_back(read(path));
   const std::vector<std::string> hypotheses = read(options.hypotheses);
@@ -50,8 +80,9 @@ TranslationScores score_translations(const ScoreOptions& options, int width) {
   require(!hypotheses.empty(), name, " has no lines, wanted translations to score");
 
   infer::BleuOptions bleu_options;
-  bleu_options.tokenize = options.tokenize;
+  bleu_options.tokenize = !options.tokenize.empty() ? options.tokenize : options.captions ? "caption" : "13a";
   bleu_options.lowercase = options.lowercase;
+  if (options.captions) return score_captions(hypotheses, references, bleu_options, width);
   const infer::BleuScore bleu = infer::bleu(hypotheses, references, bleu_options);
   Json scores = Json::array({to_json(bleu)});
   std::string text =

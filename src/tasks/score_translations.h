@@ -1,4 +1,4 @@
-// Scoring of translations against references, line by line: BLEU, chrF and chrF++.
+// Scoring of translations or captions against references, line by line: BLEU, chrF, chrF++ and CIDEr.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace fovea::tasks {
 struct ScoreOptions {
   std::vector<std::string> references;  // files, each with one reference a line
   std::string hypotheses = "-";         // file of translations; "-": standard input
-  std::string tokenize = "13a";         // of BLEU: 13a, zh, char or none
+  std::string tokenize = {};  // of BLEU: 13a, zh, char, caption or none; empty: caption of captions, else 13a
   bool lowercase = false;
   bool chrf = false, chrf_words = false;  // score chrF, chrF++ too
+  bool captions = false;  // BLEU-1 ... BLEU-4 with and without brevity penalty, and CIDEr, instead of BLEU
   int64_t by_length = 0;  // above 0: BLEU by the references' length, in steps of this many words
 };
 
@@ -24,7 +25,7 @@ struct TranslationScores {
 };
 
 // width: digits after the point in the text. Throws Error when files have different numbers of lines, or
-// none.
+// none, and for chrF or lengths with captions.
 TranslationScores score_translations(const ScoreOptions& options, int width = 1);
 
 }  // namespace fovea::tasks

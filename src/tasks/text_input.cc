@@ -15,7 +15,7 @@ data::EncodedText encode_input(std::string_view text, const data::Tokenizer& tok
 }
 
 data::EncodedTexts encode_inputs(std::span<const std::string> texts, const data::Tokenizer& tokenizer,
-                                    const data::TextEncoding& encoding, std::vector<uint8_t>& cut) {
+                                 const data::TextEncoding& encoding, std::vector<uint8_t>& cut) {
   std::vector<data::EncodedText> ids(texts.size());
   cut.assign(texts.size(), 0);
   parallel_for(static_cast<int64_t>(texts.size()), 16, [&](int64_t begin, int64_t end) {

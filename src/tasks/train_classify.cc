@@ -106,7 +106,8 @@ ClassifierParts begin_classifier(const RunFolder& folder, const ClassifyTraining
 }
 
 // Numbers are learnt in units of their spread.
-void scale_targets(const data::LabelledText& text, const std::string& path, models::ClassificationModel& network) {
+void scale_targets(const data::LabelledText& text, const std::string& path,
+                   models::ClassificationModel& network) {
   double sum = 0, squares = 0;
   for (const float number : text.numbers) sum += number;
   const double mean = sum / static_cast<double>(text.numbers.size());
@@ -226,11 +227,10 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   if (form == data::LabelForm::number) scale_targets(text, files.train, *parts.network);
   const Examples examples = encode(text, parts, files.train);
   const Examples valid = encode(valid_text, parts, files.valid);
-  observer.on_note(message(examples.texts.size(), training.pairs ? " pairs" : " texts", " of ",
-                           examples.texts.tokens.size(), " tokens, ",
-                           form == data::LabelForm::number ? "" : counted(labels.size(), "label") + ", ",
-                           "vocabulary of ", parts.tokenizer->size(), ", ", parts.network->parameter_count(),
-                           " parameters"));
+  observer.on_note(message(
+      examples.texts.size(), training.pairs ? " pairs" : " texts", " of ", examples.texts.tokens.size(),
+      " tokens, ", form == data::LabelForm::number ? "" : counted(labels.size(), "label") + ", ",
+      "vocabulary of ", parts.tokenizer->size(), ", ", parts.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;
   plan.network = parts.network.get();

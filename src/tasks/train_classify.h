@@ -62,9 +62,10 @@ struct ClassifyTraining {
         Field{"smoothing", &T::smoothing, "label smoothing"},
         Field{"word_dropout", &T::word_dropout,
               "share of tokens replaced by <unk> in training, against overfitting"},
-        Field{"task", &T::task,
-              "what to predict: classification (one label a text), multi_label (any number of labels a text) or "
-              "regression (a number)"},
+        Field{
+            "task", &T::task,
+            "what to predict: classification (one label a text), multi_label (any number of labels a text) or "
+            "regression (a number)"},
         Field{"label_separator", &T::label_separator,
               "multi_label: what stands between two labels of a text (default: a comma)"},
         Field{"pairs", &T::pairs, "texts are pairs: each row has two of them"},
@@ -77,8 +78,8 @@ struct ClassifyTraining {
 
   using Models = models::Classifiers;
   static constexpr const char* kTask = "classify";
-  static constexpr std::array kFixed = {"model",     "from",       "tokenizer",    "vocabulary",
-                                        "lowercase", "max_length", "batch_tokens", "seed",
+  static constexpr std::array kFixed = {"model",     "from",       "tokenizer",      "vocabulary",
+                                        "lowercase", "max_length", "batch_tokens",   "seed",
                                         "task",      "pairs",      "label_separator"};
   // The names that a text may have.
   static constexpr Choices kChoices[] = {{"task", "classification, multi_label, regression"},

@@ -160,8 +160,9 @@ void apply_preset(const std::string& name, TranslateTraining& training, Json& se
 void check_training(const TranslateTraining& training, const Json& model_settings) {
   require(training.teacher_forcing >= 0 && training.teacher_forcing <= 1, "teacher_forcing: got ",
           training.teacher_forcing, ", wanted 0 to 1");
-  require(training.teacher_forcing == 1 || training.model != "transformer",
-          "teacher_forcing: a Transformer is always fed the target's own words; choose --model bahdanau, luong or rnn");
+  require(
+      training.teacher_forcing == 1 || training.model != "transformer",
+      "teacher_forcing: a Transformer is always fed the target's own words; choose --model bahdanau, luong or rnn");
   check_rates(training.learning_rate, training.warmup, training.smoothing);
   require(training.valid_sentences > 0, "valid_sentences: got ", training.valid_sentences,
           ", wanted at least 1");

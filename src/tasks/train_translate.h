@@ -56,9 +56,10 @@ struct TranslateTraining {
         Field{"warmup", &T::warmup,
               "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
         Field{"smoothing", &T::smoothing, "label smoothing"},
-        Field{"teacher_forcing", &T::teacher_forcing,
-              "recurrent models: share of the target's own words among those fed to the decoder in training; the others "
-              "are its own predictions (scheduled sampling)"},
+        Field{
+            "teacher_forcing", &T::teacher_forcing,
+            "recurrent models: share of the target's own words among those fed to the decoder in training; the others "
+            "are its own predictions (scheduled sampling)"},
         Field{"valid_sentences", &T::valid_sentences,
               "number of sentences translated at each validation to compute BLEU"},
         Field{"tokenize", &T::tokenize, "tokenization used to compute BLEU: 13a, zh, char or none"},

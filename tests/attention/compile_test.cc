@@ -110,7 +110,7 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
   const auto n = [&](int64_t bound) { return rng.below(bound); };
   const auto align = [&] { return n(3) == 0 ? Align::top_left : Align::bottom_right; };
   const auto part = [&] { return random_pattern(rng, sizes, depth - 1); };
-  switch (n(depth > 0 ? 22 : 14)) {
+  switch (n(depth > 0 ? 21 : 13)) {
     case 0:
       return full();
     case 1:
@@ -152,26 +152,18 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
       const int64_t a = 1 + n(5), b = n(7);
       return predicate("p", [a, b](int64_t h, int64_t i, int64_t j) { return (i * a + j * 3 + h) % 7 <= b; });
     }
-    case 13: {
-      const MaskSizes of{n(2) ? 1 : sizes.batch, n(2) ? 1 : sizes.heads, sizes.queries, sizes.keys};
-      std::vector<uint8_t> sees(static_cast<size_t>(of.batch * of.heads * of.queries * of.keys));
-      const int64_t run = 1 + n(40);  // keys of a kind together
-      for (size_t i = 0; i < sees.size(); ++i)
-        sees[i] = i % static_cast<size_t>(run) == 0 || i == 0 ? static_cast<uint8_t>(n(2) * n(200)) : sees[i - 1];
-      return mask(of, std::move(sees));
-    }
+    case 13:
     case 14:
-    case 15:
       return part() | part();
+    case 15:
     case 16:
-    case 17:
       return part() & part();
-    case 18: {
+    case 17: {
       std::vector<int64_t> queries(sizes.batch);
       for (int64_t& length : queries) length = n(sizes.queries + 1);
       return query_lengths(queries) & part();
     }
-    case 19: {
+    case 18: {
       // Lengths of the whole mean nothing inside a document.
       const auto tokens = cut_into(rng, sizes.queries, 1 + n(6));
       if (sizes.queries != sizes.keys) return part();
@@ -181,7 +173,7 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
         return within(tokens, window(n(9), n(9)) | global({n(9)}) | random_blocks(1 + n(20), 1, n(9)));
       }
     }
-    case 20: {
+    case 19: {
       if (sizes.queries != sizes.keys) return part();
       const auto tokens = cut_into(rng, sizes.queries, 1 + n(6));
       std::vector<Pattern> each;
@@ -337,6 +329,102 @@ TEST(RandomBlocks, AreTheSameForTheSameSeedAndFairOverAll) {
     for (const int64_t b : chosen) ++seen[b];
   }
   for (const int count : seen) EXPECT_NEAR(count, 900, 120);
+}
+
+// A mask of arbitrary bits, and what it says.
+struct Bits {
+  explicit Bits(const KeyMask::Sizes& s, uint64_t seed)
+      : sizes(s), bytes(s.batches * s.heads * s.queries * s.keys) {
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = (i * 2654435761u + seed * 97) >> 7 & 3 ? 1 : 0;
+  }
+  KeyMask mask() const {
+    return KeyMask::from_bools(
+        {bytes.data(), {sizes.heads * sizes.queries * sizes.keys, sizes.queries * sizes.keys, sizes.keys, 1}},
+        sizes);
+  }
+  bool at(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    b = sizes.batches == 1 ? 0 : b;
+    h = sizes.heads == 1 ? 0 : h;
+    i = sizes.queries == 1 ? 0 : i;
+    return bytes[((b * sizes.heads + h) * sizes.queries + i) * sizes.keys + j] != 0;
+  }
+  KeyMask::Sizes sizes;
+  std::vector<uint8_t> bytes;
+};
+
+TEST(KeyMask, APlanVisitsWhatMaskAndPatternBothAllow) {
+  const PlanSizes sizes{.queries = 61, .keys = 75, .batch = 2, .heads = 4};
+  const Pattern patterns[] = {full(),
+                              causal(),
+                              window(9, 3),
+                              window(4, 4, 3),
+                              strided(5) | global({0}),
+                              lengths({40, 75}),
+                              heads({window(7, 0), full()}),
+                              within({20, 41}, causal()) /* fits 61 keys alone */};
+  for (const KeyMask::Sizes& m : {KeyMask::Sizes{1, 1, 1, 75}, {2, 1, 1, 75}, {1, 4, 61, 75}, {2, 4, 61, 75}})
+    for (const Pattern& pattern : patterns) {
+      PlanSizes own = sizes;
+      KeyMask::Sizes of_mask = m;
+      if (std::holds_alternative<patterns::Within>(pattern.node())) own.keys = of_mask.keys = 61;
+      const Bits bits(of_mask, 3);
+      const KeyMask mask = bits.mask();
+      const kernels::AttentionPlan plan = compile(pattern, own, &mask);
+      for (int64_t b = 0; b < own.batch; ++b)
+        for (int64_t h = 0; h < own.heads; ++h) {
+          const int64_t group =
+              (plan.batch_groups > 1 ? b : 0) * plan.head_groups + (plan.head_groups > 1 ? h : 0);
+          const Visits seen = visits(plan, group);
+          EXPECT_THAT(seen.rows, testing::Each(1));
+          for (int64_t i = 0; i < own.queries; ++i)
+            for (int64_t j = 0; j < own.keys; ++j)
+              ASSERT_EQ(seen.pairs[i * own.keys + j] == 1,
+                        bits.at(b, h, i, j) && allowed(pattern, {own.queries, own.keys, b, h, i, j}))
+                  << pattern << " mask " << m.batches << 'x' << m.heads << 'x' << m.queries << " at " << b
+                  << ' ' << h << ' ' << i << ' ' << j;
+        }
+    }
+}
+
+TEST(KeyMask, BlocksAreReadAsListed) {
+  // Two blocks of 4 rows (the last cut to 3) and three of 5 keys (the last cut to 2).
+  const std::vector<int32_t> full_counts{1, 0}, full_indices{0, 0, 0, 0, 0, 0}, partial_counts{1, 2},
+      partial_indices{2, 0, 0, 1, 2, 0};
+  std::vector<uint8_t> bits(3 * 20);
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] = i % 3 == 0;
+  const KeyMask mask = KeyMask::from_blocks({.query_block = 4,
+                                             .key_block = 5,
+                                             .full = {full_counts, full_indices, 3},
+                                             .partial = {partial_counts, partial_indices, 3},
+                                             .bits = bits},
+                                            {.queries = 7, .keys = 12});
+  for (int64_t i = 0; i < 7; ++i)
+    for (int64_t j = 0; j < 12; ++j) {
+      const int64_t r = i % 4, block = j / 5;
+      bool wanted = false;
+      if (i < 4)
+        wanted = block == 0 || (block == 2 && bits[r * 5 + j % 5]);
+      else if (block > 0)
+        wanted = bits[20 * block + r * 5 + j % 5];
+      bool found = false;
+      for (const Interval& piece : mask.row(0, 0, i)) found |= piece.begin <= j && j < piece.end;
+      EXPECT_EQ(found, wanted) << i << ' ' << j;
+    }
+  const std::vector<int32_t> wrong{0, 7, 0, 1, 9, 0};
+  EXPECT_THROW(KeyMask::from_blocks({.query_block = 4,
+                                     .key_block = 5,
+                                     .full = {full_counts, full_indices, 3},
+                                     .partial = {partial_counts, wrong, 3},
+                                     .bits = bits},
+                                    {.queries = 7, .keys = 12}),
+               Error);
+  EXPECT_THROW(KeyMask::from_blocks({.query_block = 4,
+                                     .key_block = 5,
+                                     .full = {full_counts, full_indices, 3},
+                                     .partial = {partial_counts, partial_indices, 3},
+                                     .bits = {}},
+                                    {.queries = 7, .keys = 12}),
+               Error);
 }
 
 }  // namespace

@@ -78,8 +78,6 @@ constexpr const char* kPatterns[] = {
     "predicate(odd)",
     "WITHIN",
     "EACH_WITHIN",
-    "MASK",
-    "causal & ONE_MASK",
     "longformer(4)",
     "bigbird(4)",
     "sparse_strided(4)",
@@ -145,18 +143,6 @@ std::string fit_pattern(std::string pattern, const ProblemSizes& s) {
   }
   replace(pattern, "LENGTHS", "lengths(" + numbers(keys) + ")");
   replace(pattern, "QUERIES", "query_lengths(" + numbers(queries) + ")");
-  // The keys of one row are all seen, those of another none.
-  const auto mask = [&](int64_t batch, int64_t heads_of_mask) {
-    std::string text;
-    for (int64_t row = 0; row < batch * heads_of_mask * s.queries; ++row) {
-      text += row ? "," : "";
-      for (int64_t j = 0; j < s.keys; ++j)
-        text += row % 5 == 3 || (row % 5 != 4 && (row * 7 + j * j * 3) % 5 < 2) ? '1' : '0';
-    }
-    return "mask(" + numbers({batch, heads_of_mask}) + ";" + text + ")";
-  };
-  replace(pattern, "ONE_MASK", mask(1, 1));
-  replace(pattern, "MASK", mask(s.batch, s.heads));
   replace(pattern, "EACH_WITHIN",
           s.queries == s.keys
               ? "within(" + documents(s.queries) + "; window(2,1) | global(0); full; causal; global(1,3))"

@@ -62,7 +62,6 @@ TEST(Spec, PrintsWhatItParses) {
            "dot / predicate(even) / soft(1e-07)",
            "location / full / soft",
            "dot / within(3,4; window(1,1) | global(0); full) / identity",
-           "dot / mask(1,2;101,000,111,010) & causal / soft",
        }) {
     EXPECT_EQ(to_string(parse_spec(text, predicates)), text);
   }

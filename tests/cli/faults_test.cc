@@ -49,11 +49,11 @@ class Faults : public testing::Test {
 
   // Runs the verb with its n-th call failing, for every n until none fails any more; `before` (may be absent)
   // is put at `out`, a place in the watched folder "work", each time. judge(outcome) looks at what is there
-  // afterwards.
+  // afterwards. stride: a slow verb tries each stride-th call only.
   static void fail_everywhere(const std::string& arguments, const std::string& before, const std::string& out,
-                              bool full, const std::function<void(const Outcome&)>& judge) {
+                              bool full, const std::function<void(const Outcome&)>& judge, int stride = 1) {
     const std::string mark = file("mark");
-    for (int n = 1; n < 500; ++n) {
+    for (int n = 1; n < 500; n += stride) {
       SCOPED_TRACE("call " + std::to_string(n) + (full ? ", full" : ", broken") + ": " + arguments);
       restore(before, out);
       fs::remove(mark);
@@ -184,6 +184,44 @@ TEST_F(Faults, WritingAPicture) {
       const std::string now = content(picture);
       EXPECT_TRUE(now.find("</svg>") != std::string::npos || (outcome.status != 0 && now == "old")) << now;
     });
+}
+
+// The picture that a model folder's explanation is drawn to.
+TEST_F(Faults, ExplainingAText) {
+  const std::string model = file("to-explain"), out = file("work/explained"),
+                    before = file("explained-before");
+  ASSERT_EQ(
+      run("train classify --train " + file("train.tsv") +
+          " --tokenizer words --preset tiny --embedding 8 --width 8 --steps 2 --out " + model + kFewSteps)
+          .status,
+      0);
+  fs::create_directory(before);
+  std::ofstream(before + "/map.svg") << "old";
+  for (const bool full : {false, true})
+    fail_everywhere(
+        "explain " + model + " 'the film is fine' --out " + out + "/map.svg", before, out, full,
+        [&](const Outcome& outcome) {
+          const std::string now = content(out + "/map.svg");
+          EXPECT_TRUE(now.find("</svg>") != std::string::npos || (outcome.status != 0 && now == "old"))
+              << now;
+        });
+}
+
+// What the demo writes besides its models, whose training is tested above: data, pictures and pages.
+TEST_F(Faults, ShowingATrainedDemo) {
+  const std::string out = file("work/demo"), before = file("demo-before"),
+                    arguments = "demo --steps 2 --threads 1 --out ";
+  ASSERT_EQ(run(arguments + before).status, 0);
+  const std::vector<std::string> names = {"index.html", "attention.html", "lengths.svg", "curves.svg"};
+  fail_everywhere(
+      arguments + out, before, out, false,
+      [&](const Outcome&) {
+        for (const std::string& name : names) {
+          const std::string now = content(out + "/" + name);
+          EXPECT_TRUE(now.ends_with("</html>\n") || now.ends_with("</svg>\n")) << name << ": " << now.size();
+        }
+      },
+      45);
 }
 
 }  // namespace

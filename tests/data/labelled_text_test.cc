@@ -303,21 +303,26 @@ TEST(LabelledPairs, AreReadByNamesNumbersAndWhatColumnsHold) {
       folder.write("a.tsv", "id\tsentence1\tsentence2\tlabel\n1\tone a\ttwo b\tyes\n2\tc\td e\tno\n"), pairs);
   EXPECT_THAT(named.texts, ElementsAre("one a\ttwo b", "c\td e"));
   EXPECT_THAT(named.labels, ElementsAre("yes", "no"));
-  EXPECT_EQ(named.columns.note("f"),
-            "f: label is column 4 \"label\", texts are column 2 \"sentence1\" and column 3 \"sentence2\"; first row "
-            "is a header; 1 other column is not used");
+  EXPECT_EQ(
+      named.columns.note("f"),
+      "f: label is column 4 \"label\", texts are column 2 \"sentence1\" and column 3 \"sentence2\"; first row "
+      "is a header; 1 other column is not used");
   // As MRPC has it: literal quotes, two columns of ids.
-  const LabelledText mrpc = read_labelled(
-      folder.write("b.tsv", "\xEF\xBB\xBFQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
-                            "1\t7\t8\tHe said \"no\" .\tHe said no .\n0\t9\t10\tA b c d\tE f g h\n"),
-      pairs);
+  const LabelledText mrpc =
+      read_labelled(folder.write("b.tsv",
+                                 "\xEF\xBB\xBFQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+                                 "1\t7\t8\tHe said \"no\" .\tHe said no .\n0\t9\t10\tA b c d\tE f g h\n"),
+                    pairs);
   EXPECT_THAT(mrpc.texts, ElementsAre("He said \"no\" .\tHe said no .", "A b c d\tE f g h"));
   EXPECT_THAT(mrpc.labels, ElementsAre("1", "0"));
   // As STS-B: no header, numbers.
   const LabelledText sts = read_labelled(
-      folder.write("c.csv", "A plane is taking off.,\"An air plane, off.\",5.0\nA man plays a flute.,A man eats.,1.25\n"),
+      folder.write(
+          "c.csv",
+          "A plane is taking off.,\"An air plane, off.\",5.0\nA man plays a flute.,A man eats.,1.25\n"),
       {.form = LabelForm::number, .pairs = true});
-  EXPECT_THAT(sts.texts, ElementsAre("A plane is taking off.\tAn air plane, off.", "A man plays a flute.\tA man eats."));
+  EXPECT_THAT(sts.texts,
+              ElementsAre("A plane is taking off.\tAn air plane, off.", "A man plays a flute.\tA man eats."));
   EXPECT_THAT(sts.numbers, ElementsAre(5.0f, 1.25f));
   const LabelledText chosen =
       read_labelled(folder.write("d.tsv", "x\tlong text here it is\ty\t0\nz\tanother long text\tw\t1\n"),
@@ -348,7 +353,8 @@ TEST(LabelledNumbers, AreReadWithAndWithoutAHeader) {
               ElementsAre(3.5f, 4.0f));
   EXPECT_THAT(broken(folder, "c.tsv", "3.5\ta b\nfour\tc d\n1\te f\n", numbers),
               HasSubstr("c.tsv, line 2: the label 'four' is not a number"));
-  EXPECT_THAT(broken(folder, "d.tsv", "1\ta b\n1e99\tc d\n", numbers), HasSubstr("d.tsv, line 2: the label '1e99'"));
+  EXPECT_THAT(broken(folder, "d.tsv", "1\ta b\n1e99\tc d\n", numbers),
+              HasSubstr("d.tsv, line 2: the label '1e99'"));
   const LabelledText some = read_labelled(folder.write("e.tsv", "1\ta b\nx\tc d\n2\te f\n"),
                                           {.skip_bad = true, .form = LabelForm::number});
   EXPECT_THAT(some.numbers, ElementsAre(1.0f, 2.0f));
@@ -379,7 +385,8 @@ TEST(SeveralLabels, AreCutAtTheSeparatorAndMayBeNone) {
                   .several[0],
               ElementsAre("a", "b"));
   EXPECT_THAT(
-      read_labelled(folder.write("d.txt", "__label__x __label__y good one\n__label__z bad\n"), several).several[0],
+      read_labelled(folder.write("d.txt", "__label__x __label__y good one\n__label__z bad\n"), several)
+          .several[0],
       ElementsAre("x", "y"));
 }
 
@@ -410,7 +417,8 @@ TEST_F(EncodeText, GlobalTokensAreFoundByWhatTheyAre) {
   EXPECT_THAT(places("punctuation", "one . two ."), ElementsAre(2, 4));
   EXPECT_THAT(places("[SEP] two first", "one . two"), ElementsAre(0, 3, 4));
   const TestFolder folder;
-  EXPECT_THAT(complaint(folder, [&] { places("five", ""); }), HasSubstr("global: the vocabulary has no token 'five'"));
+  EXPECT_THAT(complaint(folder, [&] { places("five", ""); }),
+              HasSubstr("global: the vocabulary has no token 'five'"));
   EXPECT_THAT(complaint(folder, [&] { places(" ", ""); }), HasSubstr("global: got an empty list"));
   EXPECT_TRUE(GlobalTokens().empty());
 }

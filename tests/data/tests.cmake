@@ -10,6 +10,7 @@ foreach(test images_test upright_test)
 endforeach()
 fovea_test(data/lines_test unit)
 fovea_test(data/archives_test unit)
+fovea_test(data/captions_test unit)
 fovea_test(data/public_test data)
 foreach(test wordpiece_test byte_bpe_test)
   fovea_test(data/${test} golden)
@@ -17,7 +18,7 @@ foreach(test wordpiece_test byte_bpe_test)
   target_link_libraries(test_data_${test} PRIVATE nlohmann_json::nlohmann_json PkgConfig::icu-uc)
 endforeach()
 # Tests that write gzip, or look for the public data sets.
-foreach(test archives_test byte_bpe_test corpus_test images_test labelled_text_test lines_test public_test tokenizer_test
+foreach(test archives_test byte_bpe_test captions_test corpus_test images_test labelled_text_test lines_test public_test tokenizer_test
         upright_test wordpiece_test)
   target_link_libraries(test_data_${test} PRIVATE PkgConfig::zlib)
   target_compile_definitions(test_data_${test} PRIVATE FOVEA_SOURCE="${PROJECT_SOURCE_DIR}")

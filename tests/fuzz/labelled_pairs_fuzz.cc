@@ -25,7 +25,8 @@ void check(const fovea::data::LabelledText& text, LabelForm form, bool pairs, co
   for (const std::string& one : text.texts) {
     const size_t tab = one.find('\t');
     if ((tab != std::string::npos) != pairs || !fovea::data::is_utf8(one)) std::abort();
-    if (pairs && (tab == 0 || tab + 1 == one.size() || one.find('\t', tab + 1) != std::string::npos)) std::abort();
+    if (pairs && (tab == 0 || tab + 1 == one.size() || one.find('\t', tab + 1) != std::string::npos))
+      std::abort();
   }
   for (const auto& labels : text.several)
     for (const std::string& label : labels)
@@ -44,8 +45,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (const LabelForm form : {LabelForm::one, LabelForm::several, LabelForm::number})
       for (const bool pairs : {false, true})
         for (const bool skip : {true, false}) try {
-            check(fovea::data::read_labelled(
-                      path, {.skip_bad = skip, .max_text_bytes = 200, .form = form, .separator = "|", .pairs = pairs}),
+            check(fovea::data::read_labelled(path, {.skip_bad = skip,
+                                                    .max_text_bytes = 200,
+                                                    .form = form,
+                                                    .separator = "|",
+                                                    .pairs = pairs}),
                   form, pairs, path);
           } catch (const fovea::Error&) {
           }

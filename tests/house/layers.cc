@@ -45,7 +45,8 @@ const std::vector<OnlyHere>& only_here() {
 // What people and programs talk to holds no logic of its own: the rooms it may include, besides itself.
 const std::map<std::string, std::set<std::string>>& front_ends() {
   static const std::map<std::string, std::set<std::string>> rooms{{"cli", {"base", "tasks", "bench"}},
-                                                                  {"python", {"base", "tasks"}}};
+                                                                  // attention: fovea.attention() of arrays
+                                                                  {"python", {"base", "attention", "tasks"}}};
   return rooms;
 }
 

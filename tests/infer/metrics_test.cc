@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "infer/bleu.h"
+#include "infer/caption_scores.h"
 #include "infer/chrf.h"
 
 namespace fovea::infer {
@@ -42,6 +44,41 @@ TEST(Bleu, EqualsSacreBleu) {
       EXPECT_TRUE(line.ends_with(" " + got.details())) << line << "\n" << got.details();
     }
   }
+}
+
+TEST(CaptionScores, EqualCocoCaption) {
+  std::ifstream file(FOVEA_GOLDEN "/captions.json");
+  const json cases = json::parse(file);
+  ASSERT_GE(cases.size(), 5u);
+  for (const json& example : cases) {
+    SCOPED_TRACE(example["name"].dump());
+    const std::vector<std::string> hypotheses = example["hypotheses"];
+    const Sets references = example["references"];
+    const double ratio = example["ratio"];
+    for (const char* tokenize : {"none", "caption"}) {  // the words are lower-case and without punctuation
+      const CaptionScores got = caption_scores(hypotheses, references, {.tokenize = tokenize});
+      const double penalty = ratio < 1 ? std::exp(1 - 1 / ratio) : 1;
+      EXPECT_NEAR(got.brevity_penalty, penalty, 1e-6);
+      for (size_t n = 0; n < 4; ++n) {
+        const double want = 100 * example["bleu"][n].get<double>();
+        // Where nothing matches, coco-caption puts a tiny number in the place of 0.
+        const double tolerance = got.bleu[n] == 0 ? 0.01 : 1e-6 * want;
+        EXPECT_NEAR(got.bleu[n], want, tolerance);
+        EXPECT_NEAR(got.bleu_without_penalty[n] * penalty, want, tolerance);
+      }
+      EXPECT_NEAR(got.cider, example["cider"].get<double>(), 1e-9);
+    }
+  }
+}
+
+TEST(CaptionScores, CountWordsWithoutCaseAndPunctuation) {
+  const std::vector<std::string> hypotheses{"A dog runs .", "two men, walking"};
+  const Sets references{{"a dog RUNS", "Two men walking!"}};
+  const CaptionScores got = caption_scores(hypotheses, references);
+  EXPECT_EQ(got.bleu[0], 100);
+  EXPECT_EQ(got.bleu[2], 100);
+  EXPECT_EQ(got.bleu[3], 0);  // no caption has four words
+  EXPECT_EQ(got.hypothesis_length, 6);
 }
 
 TEST(Chrf, EqualsSacreBleu) {
@@ -87,7 +124,7 @@ TEST(Metrics, ExplainWhatIsWrong) {
   EXPECT_EQ(complaint([&] { bleu({}, Sets{{}}); }), "no sentences to score");
   EXPECT_EQ(complaint([&] { bleu(two, Sets{}); }), "no references to score against");
   EXPECT_EQ(complaint([&] { bleu(two, Sets{two}, {.tokenize = "14", .lowercase = false}); }),
-            "no BLEU tokenizer '14', wanted 13a, zh, char or none");
+            "no BLEU tokenizer '14', wanted 13a, zh, char, caption or none");
 }
 
 TEST(Bleu, ByLengthScoresEachLengthAlone) {

@@ -92,7 +92,8 @@ Reading read_texts(const Json& json, data::TextForm form, bool pairs, data::Labe
                    int32_t end) {
   Reading batch;
   batch.targets.form = target;
-  if (target == data::LabelForm::several) batch.targets.width = static_cast<int64_t>(json["texts"][0][3].size());
+  if (target == data::LabelForm::several)
+    batch.targets.width = static_cast<int64_t>(json["texts"][0][3].size());
   for (const Json& row : json["texts"]) {
     const size_t start = batch.tokens.size();
     if (form == data::TextForm::marked) batch.tokens.push_back(begin);
@@ -140,7 +141,7 @@ void expect_ten_steps(const ClassificationModel& network, const Reading& batch, 
 }
 
 data::LabelForm form_named(const std::string& name) {
-  return name == "one" ? data::LabelForm::one
+  return name == "one"       ? data::LabelForm::one
          : name == "several" ? data::LabelForm::several
                              : data::LabelForm::number;
 }
@@ -213,8 +214,8 @@ TEST(ReadingModels, EqualHuggingFacesRegressionAndSeveralLabels) {
     nn::load_parameters(*bert, [&](std::string_view name) { return golden("weight/", std::string(name)); });
     BertClassifier network(std::move(bert));
     network.read_as(form);
-    const Reading batch = read_texts(list["batch"], data::TextForm::marked, described["pairs"].get<bool>(), form,
-                                     2, 3);
+    const Reading batch =
+        read_texts(list["batch"], data::TextForm::marked, described["pairs"].get<bool>(), form, 2, 3);
     expect_ten_steps(network, batch, 0, file, prefix, [&](const std::string& name) {
       return golden("grad/", name.substr(std::string("bert.").size()));
     });
@@ -225,13 +226,16 @@ TEST(ReadingModels, EqualHuggingFacesRegressionAndSeveralLabels) {
 // Every draw of hard attention on a few texts, weighed by its probability, against the mean of what training uses.
 TEST(ReadingModels, HardAttentionsGradientIsUnbiased) {
   Rng rng(3);
-  const auto network = make_model<Classifiers>(
-      "lstm",
-      model_config<Classifiers>("lstm",
-                                {{"embedding", 3}, {"width", 2}, {"dropout", 0.0}, {"selection", "hard"},
-                                 {"bidirectional", false}, {"attention_width", 3}},
-                                vocabulary_and_classes(8, 1)),
-      rng);
+  const auto network = make_model<Classifiers>("lstm",
+                                               model_config<Classifiers>("lstm",
+                                                                         {{"embedding", 3},
+                                                                          {"width", 2},
+                                                                          {"dropout", 0.0},
+                                                                          {"selection", "hard"},
+                                                                          {"bidirectional", false},
+                                                                          {"attention_width", 3}},
+                                                                         vocabulary_and_classes(8, 1)),
+                                               rng);
   network->read_as(data::LabelForm::number);
   const std::vector<int32_t> tokens{5, 6, 2, 7, 4, 2}, lengths{3, 3};
   const data::Targets targets{.form = data::LabelForm::number, .values = {2.0f, -1.5f}};
@@ -418,8 +422,9 @@ std::string refusal(const std::string& model, const Json& settings) {
 
 TEST(ClassificationModels, RefuseSettingsThatMakeNoSense) {
   EXPECT_EQ(refusal("lstm", {{"pooling", "max"}}), "lstm: pooling 'max', wanted attention, mean or last");
-  EXPECT_NE(refusal("lstm", {{"score", "bilinear"}}).find("wanted additive, gated, dot, scaled_dot or cosine"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal("lstm", {{"score", "bilinear"}}).find("wanted additive, gated, dot, scaled_dot or cosine"),
+      std::string::npos);
   EXPECT_EQ(refusal("han", {{"dropout", 1.5}}),
             "model settings: dropout is 1.5, wanted 0 or more and below 1");
   EXPECT_NE(refusal("transformer", {{"self_attention", "dot / documents(3)"}}).find("pattern of positions"),

@@ -57,7 +57,8 @@ TEST(ScheduledSampling, FeedsWhatTheModelWouldHaveChosen) {
       const nn::Prepared prepared(*model);
       nn::Context context;
       const OutputLayer output = model->output_layer();
-      const Tensor logits = linear(model->states(fed, context), output.weight, output.bias).value().contiguous();
+      const Tensor logits =
+          linear(model->states(fed, context), output.weight, output.bias).value().contiguous();
       std::vector<int32_t> tokens;
       for (int64_t row = 0; row < logits.size(0); ++row) {
         const float* const x = logits.data() + row * logits.size(1);

@@ -197,8 +197,13 @@ TEST_F(ReadingTest, SeveralLabelsAreToldAtOnce) {
   training_.pairs = true;
   training_.label_column = "tags";
   training_.model = "transformer";
-  settings_ = {{"width", 24}, {"heads", 2}, {"hidden", 48}, {"dropout", 0.0}, {"added_global", 1},
-               {"global", "[SEP]"}, {"self_attention", "scaled_dot / heads(window(2,2); window(1,0))"}};
+  settings_ = {{"width", 24},
+               {"heads", 2},
+               {"hidden", 48},
+               {"dropout", 0.0},
+               {"added_global", 1},
+               {"global", "[SEP]"},
+               {"self_attention", "scaled_dot / heads(window(2,2); window(1,0))"}};
   EXPECT_GT(train().best, 95);
   const ClassifierParts parts = load_classifier(files_.out);
   EXPECT_THAT(parts.labels, testing::ElementsAre("second", "warm"));
@@ -226,7 +231,8 @@ TEST_F(ReadingTest, EverySelectionTrainsAndTellsHowFewWordsItNeeds) {
        {"soft", "hard", "gumbel(1)", "sparsemax", "top_k(2)", "sigmoid", "identity"}) {
     SCOPED_TRACE(selection);
     files_.out = folder_ / ("s" + selection);
-    settings_ = {{"embedding", 12}, {"width", 8}, {"dropout", 0.0}, {"selection", selection}, {"score", "gated"}};
+    settings_ = {
+        {"embedding", 12}, {"width", 8}, {"dropout", 0.0}, {"selection", selection}, {"score", "gated"}};
     EXPECT_GT(train().best, 80);
     const ClassifierParts parts = load_classifier(files_.out);
     const std::vector<std::string> texts{"the red car is", "and blue . the", "green"};
@@ -262,7 +268,8 @@ TEST_F(ReadingTest, AnInterruptedRunOnPairsAndNumbersGoesOnToTheSameBytesWithAny
 
 TEST_F(ReadingTest, ABertFolderLearnsNumbersOfPairsAndIsReadAgain) {
   write_untrained_encoder(folder_ / "encoder");
-  training_ = {.from = (folder_ / "encoder").string(), .learning_rate = 1e-3, .task = "regression", .pairs = true};
+  training_ = {
+      .from = (folder_ / "encoder").string(), .learning_rate = 1e-3, .task = "regression", .pairs = true};
   settings_ = Json::object();
   options_.steps = 12;
   EXPECT_GE(train().best, 0);

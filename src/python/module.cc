@@ -1,0 +1,18 @@
+// The module fovea._core: what the Python files in python/fovea are written with.
+#include <nanobind/nanobind.h>
+
+#include "base/cpu.h"
+#include "base/parallel.h"
+#include "python/attention.h"
+#include "python/errors.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, module) {
+  module.attr("__version__") = FOVEA_VERSION;
+  fovea::python::translate_errors();
+  fovea::python::add_attention(module);
+  module.def("set_num_threads", &fovea::set_num_threads, nb::arg("count"),
+             "Threads that Fovea uses from now on; 0: one per core. Results do not depend on it.");
+  module.def("num_threads", &fovea::num_threads, "Threads that Fovea uses.");
+}

@@ -1,0 +1,46 @@
+// Any text as the config.json of a Fovea model folder whose other files are whole: refused with an Error, or a model
+// that its weights fit, without memory or time beyond what the weights file warrants. The first byte chooses the folder.
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "folder.h"
+#include "tasks/open.h"
+#include "tasks/untrained_classifiers.h"
+#include "tasks/untrained_translator.h"
+
+namespace {
+
+// A folder of each kind, made once.
+struct Folders {
+  Folders() {
+    using namespace fovea;
+    const Json recurrent{{"width", 8}, {"embedding", 8}};
+    tasks::save_translation(all.path() / "0", tasks::untrained_translator());
+    tasks::save_translation(all.path() / "1", tasks::untrained_translator("words", "bahdanau", recurrent));
+    tasks::save_translation(all.path() / "2", tasks::untrained_translator("words", "luong", recurrent));
+    tasks::save_classifier(all.path() / "3", tasks::untrained_classifier());
+    tasks::save_classifier(all.path() / "4", tasks::untrained_classifier("han"));
+    tasks::save_classifier(
+        all.path() / "5",
+        tasks::untrained_classifier("transformer",
+                                    Json{{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}}));
+    tasks::save_image_classifier(all.path() / "6", tasks::untrained_image_classifier());
+  }
+  FuzzFolder all;
+};
+constexpr unsigned kFolders = 7;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  static const Folders folders;
+  if (size == 0) return 0;
+  const std::string name = std::to_string(bytes[0] % kFolders);
+  folders.all.write(name + "/config.json", as_text(bytes + 1, size - 1));
+  try {
+    fovea::tasks::open(folders.all.path() / name);
+  } catch (const fovea::Error&) {
+  }
+  return 0;
+}
