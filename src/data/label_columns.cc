@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fields.h"

@@ -26,7 +26,7 @@ void ClassificationModel::read_as(data::LabelForm form) {
   FOVEA_ASSERT(form_ == data::LabelForm::one);
   form_ = form;
   if (form != data::LabelForm::number) return;
-  target_scale_ = add_buffer("target_scale", Tensor({2}));
+  target_scale_ = add_buffer("target_scale", Tensor(Shape{2}));
   set_target_scale(0, 1);
 }
 
@@ -48,7 +48,7 @@ Var ClassificationModel::outputs(const Sentences& texts, nn::Context& context) c
   const Var scores = logits(texts, context);
   if (form_ != data::LabelForm::number) return scores;
   const TargetScale scale = target_scale();
-  return scores * Var(Tensor::full({1}, scale.deviation)) + Var(Tensor::full({1}, scale.mean));
+  return scores * scale.deviation + scale.mean;
 }
 
 Var ClassificationModel::loss(const Sentences& texts, const data::Targets& targets, float smoothing,

@@ -229,7 +229,7 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   const Examples valid = encode(valid_text, parts, files.valid);
   observer.on_note(message(
       examples.texts.size(), training.pairs ? " pairs" : " texts", " of ", examples.texts.tokens.size(),
-      " tokens, ", form == data::LabelForm::number ? "" : counted(labels.size(), "label") + ", ",
+      " tokens, ", form == data::LabelForm::number ? "" : counted(static_cast<int64_t>(labels.size()), "label") + ", ",
       "vocabulary of ", parts.tokenizer->size(), ", ", parts.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;
