@@ -137,6 +137,7 @@ CASES = [
     op("conv_depthwise", "depthwise convolution 3×3, 16 images 28×28, 64 channels", "1"),
     op("embedding", "embedding 10 000×512, 4096 ids", "1.4"),
     op("adam_step", "Adam step, 10 M parameters in 60 tensors", "1"),
+    op("ram_training", "RAM training step, 64 scenes 60×60, 8 glimpses 12×12 at 3 scales", "3"),
     *(attention(f"full_d{d}_n{n}", f"full forward, D={d}, N={n}", "≥ 0.80 of peak" if d == 64 else "≥ 0.83 of peak", FULL, n, d)
       for d in (64, 128) for n in (512, 2048, 8192)),
     attention("causal_n1024", "causal forward, D=64, N=1024", "1.5, ≥ 0.75 of peak", CAUSAL, 1024, causal=True, flex=True),

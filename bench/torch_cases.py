@@ -135,6 +135,12 @@ def adam_step():
     }
 
 
+def ram_training():
+    import torch_ram
+
+    return torch_ram.training()
+
+
 OPS = {
     "linear": linear,
     "layer_norm": layer_norm,
@@ -151,6 +157,7 @@ OPS = {
     "conv_depthwise": convolution(16, 28, 64, 64, groups=64),
     "embedding": embedding,
     "adam_step": adam_step,
+    "ram_training": ram_training,
 }
 
 

@@ -5,6 +5,7 @@
 
 #include "autograd/ops.h"
 #include "base/error.h"
+#include "models/glimpse.h"
 #include "nn/layers.h"
 #include "nn/recurrent.h"
 #include "train/optimizer.h"
@@ -198,6 +199,34 @@ OpCase adam_case() {
           }};
 }
 
+// A step of training the recurrent attention model: forward, backward and Adam.
+OpCase ram_case() {
+  constexpr int64_t kPictures = 64, kSide = 60;
+  models::RamConfig config;
+  config.classes = 10, config.glimpses = 8, config.patch = 12, config.scales = 3;
+  const auto wide = static_cast<double>(config.hidden), narrow = static_cast<double>(config.features),
+             seen = static_cast<double>(config.scales * config.patch * config.patch);
+  // Each glimpse: what, glimpse, core, and the location network (twice: to draw, and to learn).
+  const double each = seen * narrow + 2 * narrow * wide + 2 * wide * wide + 2 * wide * narrow;
+  return {.name = "ram_training",
+          .shape = "64 scenes 60x60, 8 glimpses 12x12 at 3 scales, 256 features",
+          .flops = 3 * 2. * kPictures * static_cast<double>(config.glimpses) * each,
+          .make = [config]() -> std::function<void()> {
+            Rng rng(1);
+            const auto network = std::make_shared<models::Ram>(config, rng);
+            const auto optimizer = std::make_shared<train::Optimizer>(network->parameters(), train::Adam{});
+            const auto context = std::make_shared<nn::Context>(nn::Context{.training = true, .rng = Rng(2)});
+            const Tensor scenes = normal({kPictures, kSide, kSide, 1}, 3);
+            std::vector<int32_t> labels;
+            for (int32_t i = 0; i < kPictures; ++i) labels.push_back(i % 10);
+            return [=] {
+              optimizer->clear_grad();
+              network->loss(scenes, labels, *context).backward();
+              optimizer->step();
+            };
+          }};
+}
+
 }  // namespace
 
 const std::vector<OpCase>& op_cases() {
@@ -207,6 +236,7 @@ const std::vector<OpCase>& op_cases() {
     for (OpCase& op : conv_cases()) all.push_back(std::move(op));
     all.push_back(embedding_case());
     all.push_back(adam_case());
+    all.push_back(ram_case());
     return all;
   }();
   return cases;

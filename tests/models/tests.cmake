@@ -23,3 +23,7 @@ fovea_test(models/mobilenet_test golden unit data)
 target_compile_definitions(test_models_mobilenet_test PRIVATE
   FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden" FOVEA_SOURCE="${PROJECT_SOURCE_DIR}")
 target_link_libraries(test_models_mobilenet_test PRIVATE PkgConfig::zlib)
+fovea_test(models/glimpse_test golden unit)
+target_compile_definitions(test_models_glimpse_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
+fovea_test(models/clip_test golden unit)
+target_compile_definitions(test_models_clip_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
