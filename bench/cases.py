@@ -97,6 +97,19 @@ def training_bahdanau(title, target):
     return Case("train_bahdanau", title, ["bench", "train", "--model", "bahdanau"], variants, target, "train")
 
 
+def classifying(name, title, target, model, preset, texts, shortest, longest):
+    """Steps of training a text classifier, or of fine-tuning BERT."""
+
+    def variants():
+        import torch_reading
+
+        return torch_reading.variants(model, preset, texts, shortest, longest)
+
+    arguments = ["bench", "classify", "--model", model, "--preset", preset, "--texts", str(texts),
+                 "--shortest", str(shortest), "--longest", str(longest)]
+    return Case(f"train_classify_{name}", title, arguments, variants, target, "train", limited=False)
+
+
 def translating(preset, compute, beam, batch, target):
     settings = {"preset": preset, "compute": compute, "beam": beam, "batch": batch}
     arguments = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
@@ -198,6 +211,10 @@ CASES = [
     training("tiny", "Transformer-tiny (4+4, 128), 270 sentences of 8…22", "3"),
     training("base", "Transformer-base (6+6, 512), 82 sentences of 18…32", "1.7"),
     training_bahdanau("Bahdanau (512), 64 sentences of 10…20", "1.8"),
+    classifying("lstm", "LSTM + attention (128), 64 texts of 10…200", "3", "lstm", "small", 64, 10, 200),
+    classifying("transformer", "Transformer classifier (2, 128), 8 texts of 128", "1.3", "transformer", "small", 8, 128, 128),
+    classifying("bert_mini", "BERT-mini fine-tuning, 8 texts of 128", "1.3", "bert", "mini", 8, 128, 128),
+    classifying("bert_base", "BERT-base fine-tuning, 8 texts of 128", "1.3", "bert", "base", 8, 128, 128),
     translating("base", "float32", 1, 32, "1.5"),
     translating("base", "float32", 4, 32, "1.5"),
     translating("base", "float32", 1, 1, "0.95"),

@@ -24,10 +24,15 @@ constexpr const char* kFooter =
     "label and\n"
     "probabilities (and the file of a picture); --weights adds the words of a text and their attention "
     "weights.\n\n"
+    "A model of pairs reads lines of a text, a tab and a text. A model of several labels prints those of at least "
+    "50 %, between\n"
+    "the separator of its training file; a model of numbers prints the number.\n\n"
     "--test reads the files that `fovea train classify` and `fovea train image` read and prints accuracy, "
     "precision, "
     "recall\n"
-    "and F1.\n"
+    "and F1; for several labels micro and macro F1, for numbers Pearson's and Spearman's correlation and errors; "
+    "for attention\n"
+    "pooling also the share of the words that carry 90 % of the weight.\n"
     "  echo \"a film of rare beauty\" | fovea classify model --scores\n"
     "  fovea classify model a.png b.jpg";
 
@@ -36,17 +41,11 @@ struct Flags {
   std::vector<std::string> pictures;
   int64_t rollouts = 0;
   tasks::TestFiles test;
-  bool scores = false, json = false;
+  bool json = false;
   bool error_chosen = false;  // --on-error was given
   tasks::AnswerOptions options;
   LineFlags lines{.lines_at_once = 2048, .max_line_bytes = tasks::LineSource::kLongestText};
 };
-
-std::string probability(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4f", double{value});
-  return text;
-}
 
 void print(const Flags& flags, const tasks::OpenFolder& model, const tasks::Input& input,
            const tasks::Answer& answer) {
@@ -55,16 +54,12 @@ void print(const Flags& flags, const tasks::OpenFolder& model, const tasks::Inpu
     return;
   }
   if (!input.name.empty()) std::cout << input.name << '\t';
-  if (answer.error.empty()) {
-    const auto label = static_cast<size_t>(answer.prediction.label);
-    if (flags.scores) std::cout << probability(answer.prediction.probabilities[label]) << '\t';
-    std::cout << model.contents().labels[label];
-  }
+  if (answer.error.empty()) std::cout << model.to_line(answer, flags.options);
   std::cout << '\n';
 }
 
 void run_test(const Flags& flags, const tasks::OpenFolder& model) {
-  const char* unused = flags.scores              ? "--scores"
+  const char* unused = flags.options.scores      ? "--scores"
                        : flags.options.words     ? "--weights"
                        : flags.error_chosen      ? "--on-error"
                        : !flags.pictures.empty() ? "a list of pictures"
@@ -100,13 +95,13 @@ void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
 }
 
 void run(const Flags& flags) {
-  require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty()),
-          "--label-column and --text-column describe the file of --test; there is none");
-  const auto model = tasks::open(
-      flags.folder, {.purpose = tasks::Ability::classify,
-                     .compute = flags.compute,
-                     .global = flags.global,
-                     .rollouts = flags.rollouts});
+  require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty() &&
+                                        flags.test.pair_column.empty()),
+          "--label-column, --text-column and --pair-column describe the file of --test; there is none");
+  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::classify,
+                                                .compute = flags.compute,
+                                                .global = flags.global,
+                                                .rollouts = flags.rollouts});
   if (!flags.test.paths.empty()) return run_test(flags, *model);
   if (model->contents().input() != tasks::InputForm::text) return run_pictures(flags, *model);
   run_texts(flags, *model);
@@ -122,7 +117,7 @@ void add_classify(CLI::App& app) {
   verb->add_option("pictures", flags->pictures,
                    "image models: .png and .jpg files to label; clip model: folders of frames")
       ->type_name("FILE");
-  verb->add_flag("--scores", flags->scores, "print the probability of each label before it");
+  verb->add_flag("--scores", flags->options.scores, "print the probability of each label before it");
   verb->add_flag("--json", flags->json,
                  "print a JSON object with all probabilities for each line or picture");
   verb->add_flag(
@@ -147,6 +142,11 @@ void add_classify(CLI::App& app) {
           "glimpse model (ram): draw this many paths for each picture and average their probabilities "
           "(default 0: the most likely path)")
       ->type_name("INT");
+  verb->add_option(
+          "--pair-column", flags->test.pair_column,
+          "--test on pairs: column of the second texts, by name or number from 1 (default: found by its "
+          "name)")
+      ->type_name("COLUMN");
   add_on_error(*verb, flags->lines.on_error);
   verb->get_option("--on-error")
       ->description(

@@ -109,9 +109,10 @@ void add_explain(CLI::App& app) {
       "explain", "show what a model looks at as it translates or labels a text or a picture");
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
-  verb->add_option("input", flags->input,
-                   "the sentence to translate, the text to label, a file of a picture, a table or cases, or a folder of "
-                   "frames")
+  verb->add_option(
+          "input", flags->input,
+          "the sentence to translate, the text to label, a file of a picture, a table or cases, or a folder of "
+          "frames")
       ->required()
       ->type_name("TEXT");
   verb->add_option("--out", flags->out,

@@ -44,8 +44,7 @@ void print(const Flags& flags, const tasks::OpenFolder& model, const Scored& one
 
 void run(const Flags& flags) {
   require(flags.top >= 0, "--top: got ", flags.top, ", wanted 1 or more, or 0 for all lines");
-  const auto model =
-      tasks::open(flags.folder, {.purpose = tasks::Ability::rerank, .compute = flags.compute});
+  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::rerank, .compute = flags.compute});
   std::vector<Scored> all;
   answer_lines(*model, flags.options, flags.lines,
                [&](const tasks::Input& line, const tasks::Answer& answer, int64_t) {
@@ -61,10 +60,13 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_rerank(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("rerank", "sort the lines of standard input by how well they answer a query");
+  CLI::App* verb =
+      app.add_subcommand("rerank", "sort the lines of standard input by how well they answer a query");
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
-  verb->add_option("--query", flags->options.query, "text that each line is compared to")->required()->type_name("TEXT");
+  verb->add_option("--query", flags->options.query, "text that each line is compared to")
+      ->required()
+      ->type_name("TEXT");
   verb->add_option("--top", flags->top, "number of lines printed; 0: all (default 0)")->type_name("N");
   verb->add_flag("--json", flags->json, "print a JSON object with score and text for each line");
   verb->add_option(

@@ -325,8 +325,8 @@ std::unique_ptr<MarkedTokenizer> make_byte_bpe(std::vector<std::string> tokens,
     joins.emplace(ByteBpe::key(a, b), ByteBpe::Joined{static_cast<int32_t>(rank), joined});
   }
   for (const std::string& token : options.whole) need(token);
-  const Marks marks{need(options.begin), need(options.end), need(options.unknown), find(options.mask),
-                    find(options.pad), true};
+  const Marks marks{need(options.begin), need(options.end), need(options.unknown),
+                    find(options.mask),  find(options.pad), true};
   return std::make_unique<ByteBpe>(std::move(tokens), std::move(ids), std::move(joins), options, marks);
 }
 

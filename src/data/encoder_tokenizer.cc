@@ -76,9 +76,10 @@ void check_added(const LargeJson&, const AddedToken& token, ByteBpeParts& parts,
   set_mask_strip(token, parts.options, where);
 }
 // What is looked for in changed text could stand elsewhere than in raw text.
-void check_added(const LargeJson& json, const AddedToken& token, UnigramParts& parts, const std::string& where) {
-  require(!is_set(json, "normalized") || is_ascii(token.text), where, ": the added token ", in_quotes(token.text),
-          " asks for normalized, which is not supported");
+void check_added(const LargeJson& json, const AddedToken& token, UnigramParts& parts,
+                 const std::string& where) {
+  require(!is_set(json, "normalized") || is_ascii(token.text), where, ": the added token ",
+          in_quotes(token.text), " asks for normalized, which is not supported");
   set_mask_strip(token, parts.options, where);
 }
 
@@ -213,8 +214,9 @@ std::string from_base64(std::string_view text, const std::string& where) {
 }
 
 std::string type_of(const LargeJson& json) {
-  return json.is_object() && json.contains("type") && json["type"].is_string() ? json["type"].get<std::string>()
-                                                                               : std::string();
+  return json.is_object() && json.contains("type") && json["type"].is_string()
+             ? json["type"].get<std::string>()
+             : std::string();
 }
 
 // Precompiled, alone or followed by what newer files put against white space.
@@ -235,10 +237,10 @@ void read_unigram_normalizer(const LargeJson& json, UnigramParts& parts, const s
       continue;
     }
     const bool strips_end = type == "Strip" && !is_set(step, "strip_left") && is_set(step, "strip_right");
-    const bool joins_spaces = type == "Replace" && step.contains("pattern") && step["pattern"].is_object() &&
-                              step["pattern"].value("Regex", LargeJson()) == " {2,}" &&
-                              (step.value("content", LargeJson()) == " " ||
-                               step.value("content", LargeJson()) == kWordMark);
+    const bool joins_spaces =
+        type == "Replace" && step.contains("pattern") && step["pattern"].is_object() &&
+        step["pattern"].value("Regex", LargeJson()) == " {2,}" &&
+        (step.value("content", LargeJson()) == " " || step.value("content", LargeJson()) == kWordMark);
     require(strips_end || joins_spaces, name, ": the normalizer ", in_quotes(type),
             " is not known, wanted Precompiled, Strip of the end or Replace of runs of spaces");
     (strips_end ? parts.strip_end : parts.join_spaces) = true;
@@ -248,12 +250,15 @@ void read_unigram_normalizer(const LargeJson& json, UnigramParts& parts, const s
 void check_metaspace(const LargeJson& json, const std::string& name) {
   require(type_of(json) == "Metaspace", name, ": the pre_tokenizer ", in_quotes(type_of(json)),
           " is not known, wanted Metaspace, or WhitespaceSplit and Metaspace");
-  const bool always = json.contains("prepend_scheme") ? json["prepend_scheme"] == "always"
-                                                      : json.value("add_prefix_space", LargeJson(true)) == true;
-  require(always && json.value("replacement", LargeJson(kWordMark)) == kWordMark &&
-              json.value("split", LargeJson(true)) == true,
-          name, ": Metaspace with other settings than replacement ▁, prepend_scheme always and split true, which is "
-                "not supported");
+  const bool always = json.contains("prepend_scheme")
+                          ? json["prepend_scheme"] == "always"
+                          : json.value("add_prefix_space", LargeJson(true)) == true;
+  require(
+      always && json.value("replacement", LargeJson(kWordMark)) == kWordMark &&
+          json.value("split", LargeJson(true)) == true,
+      name,
+      ": Metaspace with other settings than replacement ▁, prepend_scheme always and split true, which is "
+      "not supported");
 }
 
 void read_unigram_cutter(const LargeJson& json, UnigramParts& parts, const std::string& name) {
@@ -478,7 +483,8 @@ EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::strin
     loaded.tokenizer = make_unigram(std::move(parts), name);
     return loaded;
   }
-  WordPieceParts parts = read_wordpiece(folder, name, model_type == "mpnet" ? kMpnetOptions : WordPieceOptions{});
+  WordPieceParts parts =
+      read_wordpiece(folder, name, model_type == "mpnet" ? kMpnetOptions : WordPieceOptions{});
   loaded.max_tokens = read_tokenizer_config(folder, parts);
   loaded.tokenizer = make_wordpiece(std::move(parts.tokens), parts.options, name);
   return loaded;

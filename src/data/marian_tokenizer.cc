@@ -14,9 +14,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kLargestFile = uint64_t{1} << 28;
-constexpr const char* kFiles[] = {"source.spm",         "target.spm",
-                                  "vocab.json",         "target_vocab.json",
-                                  "special_tokens_map.json", "tokenizer_config.json"};
+constexpr const char* kFiles[] = {
+    "source.spm",           "target.spm", "vocab.json", "target_vocab.json", "special_tokens_map.json",
+    "tokenizer_config.json"};
 
 bool is_language(std::string_view token) {
   return token.size() > 4 && token.starts_with(">>") && token.ends_with("<<");
@@ -44,7 +44,8 @@ struct Vocabulary {
 
 class MarianTokenizer final : public Tokenizer {
  public:
-  MarianTokenizer(std::shared_ptr<const Vocabulary> vocabulary, std::string_view model, const std::string& name)
+  MarianTokenizer(std::shared_ptr<const Vocabulary> vocabulary, std::string_view model,
+                  const std::string& name)
       : vocabulary_(std::move(vocabulary)), model_(model, name) {
     whole_.add("<unk>", vocabulary_->unknown);
     whole_.add("</s>", vocabulary_->end);

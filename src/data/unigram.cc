@@ -39,8 +39,7 @@ class Unigram final : public MarkedTokenizer {
         model_(std::move(model)),
         table_(std::move(table)) {
     for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
-      if (mark >= 0)
-        whole_.add(at(mark), mark, mark == marks.mask && parts.options.strip_before_mask);
+      if (mark >= 0) whole_.add(at(mark), mark, mark == marks.mask && parts.options.strip_before_mask);
     for (const std::string& token : parts.options.whole) {
       const auto place = std::find(tokens_.begin(), tokens_.end(), token);
       whole_.add(token, static_cast<int32_t>(place - tokens_.begin()));
@@ -164,8 +163,8 @@ std::unique_ptr<MarkedTokenizer> make_unigram(UnigramParts parts, const std::str
     return id;
   };
   for (const std::string& token : options.whole) need(token);
-  const Marks marks{need(options.begin), need(options.end), need(options.unknown), find(options.mask),
-                    find(options.pad), true};
+  const Marks marks{need(options.begin), need(options.end), need(options.unknown),
+                    find(options.mask),  find(options.pad), true};
   if (!parts.model.empty()) {
     PieceModel model(parts.model, name);
     return std::make_unique<Unigram>(std::move(parts), std::move(model), std::nullopt, marks);

@@ -315,7 +315,8 @@ class WordPiece final : public MarkedTokenizer {
       encode_word(word, length, ids);
       if (spans != nullptr)
         add_spans(std::span(ids).subspan(before),
-                  std::span(origins).subspan(static_cast<size_t>(first), static_cast<size_t>(length)), *spans);
+                  std::span(origins).subspan(static_cast<size_t>(first), static_cast<size_t>(length)),
+                  *spans);
     });
   }
 
@@ -421,8 +422,8 @@ std::unique_ptr<MarkedTokenizer> make_wordpiece(std::vector<std::string> tokens,
     return id;
   };
   for (const std::string& token : options.whole) need(token);
-  const Marks marks{need(options.begin), need(options.end), need(options.unknown), find(options.mask),
-                    find(options.pad), options.doubled};
+  const Marks marks{need(options.begin), need(options.end), need(options.unknown),
+                    find(options.mask),  find(options.pad), options.doubled};
   return std::make_unique<WordPiece>(std::move(tokens), options, marks);
 }
 

@@ -130,12 +130,14 @@ void Report::picture(const std::string& svg, const std::string& meaning) {
 
 void Report::text(const TextMap& map) {
   const double largest = map.largest();
-  const auto shaded = [&](const char* tag, double share, double weight, const std::string& inner) {
+  const auto shaded = [&](const char* tag, double share, double weight, const std::string& inner,
+                          bool global = false) {
     char title[32];
     std::snprintf(title, sizeof title, "%.4f", weight);
     body_ += std::string("<") + tag + " style=\"background:" + css_of(share) +
-             ";color:" + (needs_light_text(share) ? "#fff" : "#20262e") + "\" title=\"" + title + "\">" +
-             inner + "</" + tag + "> ";
+             ";color:" + (needs_light_text(share) ? "#fff" : "#20262e") +
+             (global ? ";outline:2px solid #d96a1a" : "") + "\" title=\"" + title + "\">" + inner + "</" +
+             tag + "> ";
   };
   body_ += "<div class=\"text\">\n";
   for (const WeighedSentence& sentence : map.sentences) {
@@ -144,7 +146,7 @@ void Report::text(const TextMap& map) {
       shaded("b", root_share(sentence.weight, 1), sentence.weight, escaped(percent_text(sentence.weight)));
     for (const WeighedWord& word : sentence.words) {
       const double weight = double{sentence.weight} * word.weight;
-      shaded("span", root_share(weight, largest), weight, escaped(word.text));
+      shaded("span", root_share(weight, largest), weight, escaped(word.text), word.global);
     }
     body_ += "</p>\n";
   }

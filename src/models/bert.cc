@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 
 #include "autograd/ops.h"
 #include "models/long_attention.h"
@@ -208,9 +209,10 @@ Activation bert_activation(const std::string& hidden_act) {
 
 BertConfig bert_config(const Json& json, const std::string& where) {
   const bool known = json.is_object() && (json.contains("model_type") || json.contains("hidden_size"));
-  require(known, where,
-          ": not the config of a BERT-family model; wanted model_type bert, distilbert, roberta, xlm-roberta, mpnet, "
-          "longformer or big_bird");
+  require(
+      known, where,
+      ": not the config of a BERT-family model; wanted model_type bert, distilbert, roberta, xlm-roberta, mpnet, "
+      "longformer or big_bird");
   BertConfig config;
   if (json.contains("model_type"))
     value_from_json(json["model_type"], config.model_type, where + ": model_type");
@@ -245,12 +247,23 @@ BertConfig bert_config(const Json& json, const std::string& where) {
   });
   if (type == "longformer") config.attention_window = read_windows(json, config.num_hidden_layers, where);
   config.labels = read_labels(json, where);
+  if (config.problem_type) {
+    const std::string& problem = *config.problem_type;
+    require(problem == "single_label_classification" || problem == "multi_label_classification" ||
+                problem == "regression",
+            where, ": problem_type is ", in_quotes(problem),
+            ", wanted single_label_classification, multi_label_classification or regression");
+  }
   return checked(config, where);
 }
 
 Json bert_config_json(const BertConfig& config) {
   Json json = Json::object();
   for_each_field<BertConfig>([&](const auto& field) {
+    using Value = std::remove_cvref_t<decltype(config.*field.member)>;
+    // What transformers leaves out when it is not known.
+    if constexpr (std::same_as<Value, std::optional<std::string>> || std::same_as<Value, std::optional<bool>>)
+      if (!(config.*field.member)) return;
     if (is_in_file(config.model_type, field.name))
       json[name_in_file(config.model_type, field.name)] = value_to_json(config.*field.member);
   });
@@ -279,10 +292,9 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     : embedding_norm(checked(config, config.model_type).hidden_size, config.layer_norm_eps),
       relative_bias(config.model_type != "mpnet"
                         ? Var()
-                        : add_parameter("relative_bias",
-                                        nn::constant({config.relative_attention_num_buckets,
-                                                      config.num_attention_heads},
-                                                     0))),
+                        : add_parameter("relative_bias", nn::constant({config.relative_attention_num_buckets,
+                                                                       config.num_attention_heads},
+                                                                      0))),
       encoder(layer_options(config, relative_bias), config.num_hidden_layers, false, rng),
       config_(config),
       heads_(heads),
@@ -354,6 +366,11 @@ void Bert::choose_random_blocks(const std::string& choice) {
   require(is_one_of(kRandomBlocks, choice), "random blocks: got ", in_quotes(choice),
           ", wanted paper, hf-eval or none");
   config_.random_blocks = choice;
+}
+
+void Bert::describe_task(const std::optional<std::string>& problem_type, bool pairs) {
+  config_.problem_type = problem_type;
+  config_.pairs = pairs ? std::optional(true) : std::nullopt;
 }
 
 Var Bert::dropped(const Var& x, float dropout, nn::Context& context) const {

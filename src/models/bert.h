@@ -26,7 +26,8 @@ namespace fovea::models {
 // The names are those of Hugging Face's config.json; DistilBERT's own names for them are read and written
 // too.
 struct BertConfig {
-  std::string model_type = "bert";  // or "distilbert", "roberta", "xlm-roberta", "mpnet", "longformer", "big_bird"
+  std::string model_type =
+      "bert";  // or "distilbert", "roberta", "xlm-roberta", "mpnet", "longformer", "big_bird"
   int64_t vocab_size = 30522, hidden_size = 768, num_hidden_layers = 12, num_attention_heads = 12;
   int64_t intermediate_size = 3072, max_position_embeddings = 512;
   int64_t type_vocab_size = 2;  // 0: tokens have no kinds
@@ -36,6 +37,10 @@ struct BertConfig {
   std::optional<float> classifier_dropout = {};  // empty: as hidden_dropout_prob
   float layer_norm_eps = 1e-12f, initializer_range = 0.02f;
   bool tie_word_embeddings = true;
+  // How a classifier's labels are read: single_label_classification, multi_label_classification or regression;
+  // empty: as the number of labels says.
+  std::optional<std::string> problem_type = {};
+  std::optional<bool> pairs = {};               // Fovea's own: texts were pairs in training
   int64_t relative_attention_num_buckets = 32;  // MPNet
   // BigBird.
   std::string attention_type = "block_sparse";  // or "original_full"
@@ -71,6 +76,9 @@ struct BertConfig {
         Field{"initializer_range", &T::initializer_range, "deviation that fresh weights are drawn with"},
         Field{"tie_word_embeddings", &T::tie_word_embeddings,
               "the masked-token head reads the table of words"},
+        Field{"problem_type", &T::problem_type,
+              "single_label_classification, multi_label_classification or regression"},
+        Field{"pairs", &T::pairs, "texts are pairs"},
         Field{"relative_attention_num_buckets", &T::relative_attention_num_buckets,
               "classes of distances between two tokens"},
         Field{"attention_type", &T::attention_type, "block_sparse or original_full"},
@@ -161,6 +169,8 @@ class Bert : public nn::Module {
   void choose_global(const std::string& choice, const data::Tokenizer& tokenizer);
   // BigBird, in training: "paper", "hf-eval" or "none". Throws Error for other models.
   void choose_random_blocks(const std::string& choice);
+  // What a config file should say of a classifier's labels and texts.
+  void describe_task(const std::optional<std::string>& problem_type, bool pairs);
   Var word_embedding, position_embedding, type_embedding;  // type_embedding: undefined without kinds
   nn::LayerNorm embedding_norm;
   Var relative_bias;  // undefined but for MPNet

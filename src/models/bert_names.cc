@@ -145,7 +145,8 @@ const Table kMpnet = [] {
   std::erase_if(table.embeddings, [](const Row& row) { return row.ours == std::string("embeddings.type"); });
   table.embeddings.push_back({"relative_bias", {"encoder.relative_attention_bias.weight"}});
   table.layer = {
-      {"self_attn.in_proj_weight", {"attention.attn.q.weight", "attention.attn.k.weight", "attention.attn.v.weight"}},
+      {"self_attn.in_proj_weight",
+       {"attention.attn.q.weight", "attention.attn.k.weight", "attention.attn.v.weight"}},
       {"self_attn.in_proj_bias", {"attention.attn.q.bias", "attention.attn.k.bias", "attention.attn.v.bias"}},
       {"self_attn.out_proj.weight", {"attention.attn.o.weight"}},
       {"self_attn.out_proj.bias", {"attention.attn.o.bias"}},

@@ -78,8 +78,8 @@ std::string found_in(const WeightFolder& weights, const Name& table) {
 // Stored sinusoids are made anew, so others than the usual ones would be lost.
 void check_positions(const WeightFolder& weights, const std::string& name, int64_t width) {
   const Shape& shape = weights.entry(name).shape;
-  require(shape.rank() == 2 && shape[1] == width, weights.where(), ": ", in_quotes(name), " has shape ", shape,
-          ", wanted [positions, ", width, "]");
+  require(shape.rank() == 2 && shape[1] == width, weights.where(), ": ", in_quotes(name), " has shape ",
+          shape, ", wanted [positions, ", width, "]");
   std::vector<int32_t> places;
   for (int64_t i = 0; i < shape[0]; ++i) places.push_back(static_cast<int32_t>(i));
   const Tensor stored = weights.tensor(name);
@@ -167,9 +167,10 @@ MarianConfig marian_config(const Json& json, const std::string& where) {
   bool shared = true, tied = true;
   read_into(json, "share_encoder_decoder_embeddings", shared, where);
   read_into(json, "tie_word_embeddings", tied, where);
-  require(!shared || tied, where, ": tie_word_embeddings is false while all tables are shared, which is not supported");
-  require(!shared || c.source_vocabulary == c.target_vocabulary, where, ": vocab_size is ", c.source_vocabulary,
-          " and decoder_vocab_size ", c.target_vocabulary, ", but one table is shared");
+  require(!shared || tied, where,
+          ": tie_word_embeddings is false while all tables are shared, which is not supported");
+  require(!shared || c.source_vocabulary == c.target_vocabulary, where, ": vocab_size is ",
+          c.source_vocabulary, " and decoder_vocab_size ", c.target_vocabulary, ", but one table is shared");
   c.tie = shared ? "all" : tied ? "output" : "none";
   config.max_positions = 1024;
   read_into(json, "max_position_embeddings", config.max_positions, where);
@@ -214,7 +215,8 @@ std::unique_ptr<Transformer> load_marian(const fs::path& folder, const MarianCon
     const Var& place = places.at(name.ours);
     take_value(place, joined_tensor(weights, name.theirs, place.shape()));
   }
-  for (const Name& table : tables) take_value(places.at(table.ours), weights.tensor(found_in(weights, table)));
+  for (const Name& table : tables)
+    take_value(places.at(table.ours), weights.tensor(found_in(weights, table)));
   if (weights.contains(kBias)) {
     const Shape& got = weights.entry(kBias).shape;
     require(got == (Shape{1, config.network.target_vocabulary}), weights.where(), ": ", in_quotes(kBias),
@@ -231,7 +233,8 @@ void save_marian(const fs::path& folder, const Transformer& network, const Json&
   std::unordered_map<std::string, Tensor> values;
   for (const auto& [name, parameter] : network.parameters()) values.emplace(name, parameter.value());
   std::vector<TensorToWrite> tensors;
-  for (const Name& name : layer_names(network.config())) append_shares(tensors, name.theirs, values.at(name.ours));
+  for (const Name& name : layer_names(network.config()))
+    append_shares(tensors, name.theirs, values.at(name.ours));
   for (const Name& table : table_names(network.config()))
     tensors.push_back(TensorToWrite::floats(table.theirs[0], values.at(table.ours)));
   tensors.push_back(TensorToWrite::floats(kBias, network.output_bias.value().reshape({1, -1})));

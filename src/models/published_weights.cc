@@ -23,8 +23,7 @@ void append_shares(std::vector<TensorToWrite>& tensors, std::span<const std::str
                    const Tensor& whole) {
   const int64_t rows = whole.size(0) / static_cast<int64_t>(names.size());
   for (size_t i = 0; i < names.size(); ++i)
-    tensors.push_back(
-        TensorToWrite::floats(names[i], whole.narrow(0, static_cast<int64_t>(i) * rows, rows)));
+    tensors.push_back(TensorToWrite::floats(names[i], whole.narrow(0, static_cast<int64_t>(i) * rows, rows)));
 }
 
 }  // namespace fovea::models

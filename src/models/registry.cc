@@ -93,8 +93,8 @@ Json vocabularies(int64_t source, int64_t target) {
   return {{"source_vocabulary", source}, {"target_vocabulary", target}};
 }
 
-Json vocabulary_and_classes(int64_t vocabulary, int64_t classes) {
-  return {{"vocabulary", vocabulary}, {"classes", classes}};
+Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs) {
+  return {{"vocabulary", vocabulary}, {"classes", classes}, {"pairs", pairs}};
 }
 
 Json classes_and_size(int64_t classes, int64_t channels, int64_t height, int64_t width) {

@@ -13,10 +13,10 @@
 #include "models/han.h"
 #include "models/lstm_classifier.h"
 #include "models/luong.h"
-#include "models/series_lstm.h"
-#include "models/series_transformer.h"
 #include "models/partition.h"
 #include "models/resnet.h"
+#include "models/series_lstm.h"
+#include "models/series_transformer.h"
 #include "models/show_attend_tell.h"
 #include "models/transformer.h"
 #include "models/transformer_classifier.h"
@@ -50,7 +50,7 @@ struct Translators {
 
 struct Classifiers {
   using Base = ClassificationModel;
-  static constexpr std::array kCounted = {"vocabulary", "classes"};
+  static constexpr std::array kCounted = {"vocabulary", "classes", "pairs"};
   static Json small_counts() { return {{"vocabulary", 8}, {"classes", 2}}; }
   template <class Visit>
   static void for_each(Visit&& visit) {
@@ -146,6 +146,7 @@ Json vocabularies(int64_t source, int64_t target);
 Json vocabulary_and_classes(int64_t vocabulary, int64_t classes);
 // Of image classifiers.
 Json classes_and_size(int64_t classes, int64_t channels, int64_t height, int64_t width);
+Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs = false);
 
 // A network with fresh weights.
 template <class Family>

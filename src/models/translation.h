@@ -29,6 +29,12 @@ class TranslationModel : public DecoderModel {
   OutputLoss loss(const data::Batch& batch, float smoothing, nn::Context& context) const;
 };
 
+// Scheduled sampling (Bengio et al. 2015): of what a decoder is fed in training, each token but the first is kept with
+// probability `teacher_forcing`; the others become the model's own choice (the likeliest token) after what was fed
+// before them. Changes batch.target_in. The choices are made without dropout and are not differentiated, as usual, so
+// that the pass that learns is the ordinary one over the changed batch. The draws depend on the seed alone.
+void feed_own_tokens(const TranslationModel& model, float teacher_forcing, uint64_t seed, data::Batch& batch);
+
 // The settings that every translation model has: what a config says of vocabularies and shared tables.
 struct TableSettings {
   const char* model;

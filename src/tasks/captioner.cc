@@ -23,7 +23,8 @@ CaptionParts load_captioner(const std::filesystem::path& folder, const std::stri
   parts.tokenizer = data::load_tokenizers(folder).target;
   const auto number = [&](const char* name) {
     int64_t value = 0;
-    require(config.settings.is_object() && config.settings.contains(name), where, ": settings without ", name);
+    require(config.settings.is_object() && config.settings.contains(name), where, ": settings without ",
+            name);
     value_from_json(config.settings[name], value, where + ": settings: " + name);
     return value;
   };

@@ -60,6 +60,11 @@ Explanation OpenFolder::explain(const Input&, const ExplainOptions&, const std::
   fail(contents_.folder.string(), " was opened for another purpose than to explain");
 }
 
+std::string OpenFolder::to_line(const Answer&, const AnswerOptions&) const {
+  contents_.require_can(Ability::classify);
+  fail("internal: a classifier without lines");
+}
+
 Evaluation OpenFolder::evaluate(const TestFiles&) const {
   contents_.require_can(Ability::classify);
   fail(contents_.folder.string(), " was opened for another purpose than to classify");

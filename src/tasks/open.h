@@ -51,6 +51,7 @@ struct AnswerOptions {
   CaptionOptions caption = {};
   std::string alignment = "none";  // of a translation: none, hard (pairs of words) or soft (weights)
   bool words = false;              // of a classified text: what each word weighs
+  bool scores = false;             // of a classified input: to_line() gives probabilities too
   int64_t top = 5;                 // candidates for each masked place
   std::string query = {};          // rerank: what texts are compared to
   int threads = 0;                 // of this call; 0: as set_num_threads() says
@@ -74,8 +75,8 @@ struct Answer {
   std::vector<float> vector = {};                      // embed
   std::vector<EmbeddedSpan> spans = {};                // embed, with EmbedOptions::tokens or chunks
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
-  std::vector<float> numbers = {};  // predict: a number, or of a forecast [steps, target columns]
-  std::vector<infer::FoundShip> ships = {};            // partition
+  std::vector<float> numbers = {};           // predict: a number, or of a forecast [steps, target columns]
+  std::vector<infer::FoundShip> ships = {};  // partition
 };
 
 struct Explanation {
@@ -101,6 +102,8 @@ class OpenFolder {
   virtual void check(const AnswerOptions& options) const;
   // One answer for each input, in order. An input that cannot be used gets an answer with `error`.
   std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const;
+  // A classifier's answer as one line without its end: the label, labels or number. Throws Error for other models.
+  virtual std::string to_line(const Answer& answer, const AnswerOptions& options) const;
   // The answer to `input`.
   virtual Json to_json(const Input& input, const Answer& answer) const = 0;
 

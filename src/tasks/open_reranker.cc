@@ -10,14 +10,16 @@ class OpenReranker : public OpenFolder {
  public:
   OpenReranker(FolderContents contents, const OpenOptions& options)
       : OpenFolder(std::move(contents)),
-        model_(errors_as<ModelError>([&] { return Reranker(this->contents().folder, compute_of(options)); })) {}
+        model_(
+            errors_as<ModelError>([&] { return Reranker(this->contents().folder, compute_of(options)); })) {}
 
   void check(const AnswerOptions& options) const override {
     require(!data::strip(options.query).empty(), "--query: wanted a text to which the lines are compared");
     require(data::is_utf8(options.query), "--query: the text is not UTF-8");
   }
 
-  std::vector<Answer> answer_inputs(std::span<const Input> inputs, const AnswerOptions& options) const override {
+  std::vector<Answer> answer_inputs(std::span<const Input> inputs,
+                                    const AnswerOptions& options) const override {
     check(options);
     return answer_usable(inputs, [&](std::span<const std::string> texts) {
       const RelevanceScores found = model_.score(options.query, texts);

@@ -74,7 +74,8 @@ RelevanceScores Reranker::score(const std::string& query, std::span<const std::s
     const Var hidden = parts_.network->hidden(packed, types, context);
     const Tensor logits = parts_.network->class_logits(hidden, packed.lengths, context).value().contiguous();
     for (size_t i = 0; i < members.size(); ++i) {
-      require(std::isfinite(logits.data()[i]), "the model's weights are damaged: a pair scored ", logits.data()[i]);
+      require(std::isfinite(logits.data()[i]), "the model's weights are damaged: a pair scored ",
+              logits.data()[i]);
       result.scores[members[i]] = activated(logits.data()[i], activation_);
     }
   });

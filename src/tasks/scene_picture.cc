@@ -10,7 +10,9 @@ namespace {
 // What a perfect network would say: probability 1 for each cell's own class.
 PartitionExplanation truth_of(const data::ShipScene& scene) {
   const data::ShipMaps maps = data::label_maps(scene, models::Partition::kStride);
-  PartitionExplanation truth{.picture = scene.image, .maps = {.height = maps.height, .width = maps.width, .probabilities = {}, .ships = {}}};
+  PartitionExplanation truth{
+      .picture = scene.image,
+      .maps = {.height = maps.height, .width = maps.width, .probabilities = {}, .ships = {}}};
   for (size_t i = 0; i < maps.coarse.size(); ++i) {
     const bool end = maps.coarse[i] == static_cast<int32_t>(data::CoarseClass::end);
     const int32_t own = end ? maps.fine[i] : maps.coarse[i] + 1;

@@ -263,8 +263,7 @@ void check_settings(const TrainSettings<Training>& settings) {
       check_encoder_choices(encoder_choices(settings.model, "from"));
     else
       require(settings.model.empty(), "from: the model keeps its own sizes; got ", settings.model.dump());
-  }
-  else
+  } else
     models::check_settings<typename Training::Models>(settings.training.model, settings.model);
 }
 
@@ -286,7 +285,8 @@ Json settings_json(const TrainSettings<Training>& settings) {
       if (comes_from_folder<Training>(name)) all.erase(std::string(name));
   all.update(fields_to_json(settings.options));
   if (from_folder(settings.training)) {
-    if (takes_encoder_choices<Training>()) all.update(fields_to_json(encoder_choices(settings.model, "from")));
+    if (takes_encoder_choices<Training>())
+      all.update(fields_to_json(encoder_choices(settings.model, "from")));
     return all;
   }
   const Json model = models::model_config<Models>(settings.training.model, settings.model);

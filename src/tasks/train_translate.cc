@@ -165,6 +165,11 @@ void apply_preset(const std::string& name, TranslateTraining& training, Json& se
 }
 
 void check_training(const TranslateTraining& training, const Json& model_settings) {
+  require(training.teacher_forcing >= 0 && training.teacher_forcing <= 1, "teacher_forcing: got ",
+          training.teacher_forcing, ", wanted 0 to 1");
+  require(
+      training.teacher_forcing == 1 || training.model != "transformer",
+      "teacher_forcing: a Transformer is always fed the target's own words; choose --model bahdanau, luong or rnn");
   check_rates(training.learning_rate, training.warmup, training.smoothing);
   require(training.valid_sentences > 0, "valid_sentences: got ", training.valid_sentences,
           ", wanted at least 1");
@@ -229,7 +234,10 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
   plan.batch_size = *training.batch_tokens;
   plan.batch_unit = plan.unit = "tokens";
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
-    const OutputLoss loss = parts.network->loss(data::make_batch(ids, chosen), training.smoothing, context);
+    data::Batch batch = data::make_batch(ids, chosen);
+    if (training.teacher_forcing < 1)
+      models::feed_own_tokens(*parts.network, training.teacher_forcing, context.next_seed(), batch);
+    const OutputLoss loss = parts.network->loss(batch, training.smoothing, context);
     return train::BatchLoss{loss.loss, static_cast<double>(loss.count)};
   };
   if (validator) plan.validate = [&] { return validator->run(); };

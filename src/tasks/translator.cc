@@ -66,8 +66,8 @@ TranslationParts read_published(const std::filesystem::path& folder) {
   check_vocabularies(parts, folder);
   const data::SequenceMarks marks = parts.tokenizers.target->sequence_marks();
   require(marks.begin == config.begin && marks.never == config.pad && marks.end == config.end, where,
-          ": decoder_start_token_id, pad_token_id and eos_token_id are ", config.begin, ", ", config.pad, " and ",
-          config.end, ", but <pad> and </s> of the vocabulary ", marks.begin, " and ", marks.end);
+          ": decoder_start_token_id, pad_token_id and eos_token_id are ", config.begin, ", ", config.pad,
+          " and ", config.end, ", but <pad> and </s> of the vocabulary ", marks.begin, " and ", marks.end);
   parts.network = models::load_marian(folder, config);
   return parts;
 }
@@ -110,10 +110,9 @@ namespace {
 
 void add_alignment(Json& config, const TranslationParts& parts) {
   if (!parts.alignment) return;
-  config["alignment"] = {
-      {"layer", parts.alignment->layer},
-      {"head", parts.alignment->head < 0 ? Json("average") : Json(parts.alignment->head)},
-      {"agreement", parts.alignment->agreement}};
+  config["alignment"] = {{"layer", parts.alignment->layer},
+                         {"head", parts.alignment->head < 0 ? Json("average") : Json(parts.alignment->head)},
+                         {"agreement", parts.alignment->agreement}};
 }
 
 }  // namespace

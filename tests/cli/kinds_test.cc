@@ -380,7 +380,8 @@ TEST_F(Kinds, RerankSortsLinesByTheirScores) {
   EXPECT_TRUE(std::is_sorted(scores.rbegin(), scores.rend())) << all.out;
   for (const double score : scores) EXPECT_TRUE(score > 0 && score < 1) << "a sigmoid by default";
   for (size_t i = 0; i < texts.size(); ++i) {
-    const Outcome alone = ask("rerank @cross --query 'paris is the' --threads 1", "printf '" + texts[i] + "\\n' |");
+    const Outcome alone =
+        ask("rerank @cross --query 'paris is the' --threads 1", "printf '" + texts[i] + "\\n' |");
     EXPECT_EQ(std::stod(alone.out), scores[i]) << texts[i];
   }
   const Outcome top = ask("rerank @cross --query 'paris is the' --top 2 --json", lines);

@@ -51,8 +51,7 @@ std::string base64(std::string_view bytes) {
     uint32_t bits = 0;
     for (size_t j = 0; j < 3; ++j)
       bits = bits << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
-    for (size_t j = 0; j < 4; ++j)
-      text += i + j > bytes.size() ? '=' : kDigits[bits >> (18 - 6 * j) & 63];
+    for (size_t j = 0; j < 4; ++j) text += i + j > bytes.size() ? '=' : kDigits[bits >> (18 - 6 * j) & 63];
   }
   return text;
 }
@@ -154,14 +153,18 @@ TEST(Unigram, RefusesWhatItDoesNotKnowInOneLine) {
   EXPECT_THAT(with([](auto& json) { json["model"]["unk_id"] = 9999; }), HasSubstr("unk_id"));
   EXPECT_THAT(with([](auto& json) { json["model"]["unk_id"] = nullptr; }), HasSubstr("unk_id"));
   EXPECT_THAT(with([](auto& json) { json["model"]["vocab"] = "x"; }), HasSubstr("no vocab"));
-  EXPECT_THAT(with([](auto& json) { json["model"]["vocab"][7] = {"x"}; }), HasSubstr("a piece and its score"));
+  EXPECT_THAT(with([](auto& json) { json["model"]["vocab"][7] = {"x"}; }),
+              HasSubstr("a piece and its score"));
   EXPECT_THAT(with([](auto& json) { json["model"]["vocab"][7] = {"x", 1e300}; }), HasSubstr("not finite"));
   EXPECT_THAT(with([](auto& json) { json["model"]["vocab"][7] = json["model"]["vocab"][8]; }),
               HasSubstr("tokens 7 and 8 are the same"));
   EXPECT_THAT(with([](auto& json) { json["model"]["byte_fallback"] = true; }), HasSubstr("byte_fallback"));
-  EXPECT_THAT(with([](auto& json) { json["normalizer"]["precompiled_charsmap"] = "%%"; }), HasSubstr("base64"));
-  EXPECT_THAT(with([](auto& json) { json["normalizer"]["precompiled_charsmap"] = "AAAA"; }), HasSubstr("cut short"));
-  EXPECT_THAT(with([](auto& json) { json["normalizer"]["type"] = "NFKC"; }), HasSubstr("\"NFKC\" is not known"));
+  EXPECT_THAT(with([](auto& json) { json["normalizer"]["precompiled_charsmap"] = "%%"; }),
+              HasSubstr("base64"));
+  EXPECT_THAT(with([](auto& json) { json["normalizer"]["precompiled_charsmap"] = "AAAA"; }),
+              HasSubstr("cut short"));
+  EXPECT_THAT(with([](auto& json) { json["normalizer"]["type"] = "NFKC"; }),
+              HasSubstr("\"NFKC\" is not known"));
   EXPECT_THAT(with([](auto& json) { json["pre_tokenizer"]["pretokenizers"][0]["type"] = "Whitespace"; }),
               HasSubstr("other steps"));
   EXPECT_THAT(with([](auto& json) { json["pre_tokenizer"]["pretokenizers"][1]["prepend_scheme"] = "first"; }),
@@ -173,14 +176,17 @@ TEST(ReplacementTable, DamagedOnesNeverLeadOutOfThemselves) {
   ASSERT_GT(bytes.size(), 100'000u);
   EXPECT_EQ(complaint([&] { ReplacementTable(bytes, "T"); }), "no error");
   EXPECT_THAT(complaint([&] { ReplacementTable("", "T"); }), HasSubstr("cut short"));
-  EXPECT_THAT(complaint([&] { ReplacementTable(bytes.substr(0, 1000), "T"); }), HasSubstr("bytes are a trie"));
-  EXPECT_THAT(complaint([&] { ReplacementTable(bytes.substr(0, bytes.size() - 1), "T"); }), HasSubstr("no end"));
+  EXPECT_THAT(complaint([&] { ReplacementTable(bytes.substr(0, 1000), "T"); }),
+              HasSubstr("bytes are a trie"));
+  EXPECT_THAT(complaint([&] { ReplacementTable(bytes.substr(0, bytes.size() - 1), "T"); }),
+              HasSubstr("no end"));
   // Any unit with a far offset: refused, or out of reach; never followed.
   int refused = 0;
   for (size_t at = 4; at < 4 + 4 * 2000; at += 4) {
     std::string damaged = bytes;
     damaged.replace(at, 4, std::string("\x61\xff\xff\x7f", 4));
-    const std::string why = complaint([&] { ReplacementTable(damaged, "T").replace_clusters("abc ａｂｃ é"); });
+    const std::string why =
+        complaint([&] { ReplacementTable(damaged, "T").replace_clusters("abc ａｂｃ é"); });
     refused += why != "no error";
   }
   EXPECT_GT(refused, 0);
@@ -192,7 +198,8 @@ TEST(PieceModel, DamagedFilesAreRefusedInOneLine) {
   EXPECT_THAT(complaint([&] { PieceModel(model_bytes().substr(0, 5000), "M"); }), HasSubstr("M"));
   std::string damaged = model_bytes();
   const size_t table = damaged.find(table_bytes());
-  for (size_t at = table + 4; at < table + 4000; at += 4) damaged.replace(at, 4, std::string("\x61\xff\xff\x7f", 4));
+  for (size_t at = table + 4; at < table + 4000; at += 4)
+    damaged.replace(at, 4, std::string("\x61\xff\xff\x7f", 4));
   EXPECT_THAT(complaint([&] { PieceModel(damaged, "M"); }), HasSubstr("leads out of itself"));
 }
 

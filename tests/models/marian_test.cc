@@ -26,11 +26,14 @@ constexpr int32_t kEnd = 0, kPad = 33;
 
 class GoldenMarians {
  public:
-  GoldenMarians() : file_(FOVEA_GOLDEN "/marian.safetensors"), list_(load_json(FOVEA_GOLDEN "/marian.json")) {}
+  GoldenMarians()
+      : file_(FOVEA_GOLDEN "/marian.safetensors"), list_(load_json(FOVEA_GOLDEN "/marian.json")) {}
   size_t size() const { return list_["cases"].size(); }
   const Json& entry(size_t i) const { return list_["cases"][i]; }
   const Json& sources() const { return list_["sources"]; }
-  Tensor tensor(size_t i, const std::string& name) const { return file_->tensor(std::to_string(i) + "/" + name); }
+  Tensor tensor(size_t i, const std::string& name) const {
+    return file_->tensor(std::to_string(i) + "/" + name);
+  }
   std::vector<std::string> names(size_t i, const std::string& kind) const {
     const std::string prefix = std::to_string(i) + "/" + kind;
     std::vector<std::string> names;
@@ -81,7 +84,8 @@ const GoldenMarians& golden() {
 }
 
 std::unique_ptr<Transformer> load(const fs::path& folder) {
-  return load_marian(folder, marian_config(load_json(folder / "config.json"), (folder / "config.json").string()));
+  return load_marian(folder,
+                     marian_config(load_json(folder / "config.json"), (folder / "config.json").string()));
 }
 
 void expect_near(const Tensor& got, const Tensor& wanted, float tolerance, const std::string& what) {
@@ -140,8 +144,9 @@ std::vector<std::vector<Hypothesis>> search(const Transformer& network, int beam
   const Inference inference(network);
   const auto decoder = inference.start({tokens, lengths});
   const std::vector<int32_t> limits(count, limit);
-  return beam_search(*decoder, limits,
-                     {.beam = beam, .n_best = beam, .scores = beam > 1, .begin = kPad, .end = kEnd, .never = kPad});
+  return beam_search(
+      *decoder, limits,
+      {.beam = beam, .n_best = beam, .scores = beam > 1, .begin = kPad, .end = kEnd, .never = kPad});
 }
 
 TEST(MarianGolden, GreedyAndBeamSearchWriteWhatHuggingFaceWrites) {
@@ -235,7 +240,8 @@ TEST_F(MarianFolders, SavedOnesAreTheSameBytesAndLoadAgain) {
     ASSERT_EQ(network->parameters().size(), again->parameters().size());
     for (size_t p = 0; p < network->parameters().size(); ++p) {
       EXPECT_EQ(network->parameters()[p].name, again->parameters()[p].name);
-      EXPECT_EQ(network->parameters()[p].value.value().to_vector(), again->parameters()[p].value.value().to_vector());
+      EXPECT_EQ(network->parameters()[p].value.value().to_vector(),
+                again->parameters()[p].value.value().to_vector());
     }
     EXPECT_EQ(load_json(folder_ / "n/config.json")["model_type"], "marian");
     EXPECT_EQ(load_json(folder_ / "n/config.json")["architectures"], Json::array({"MarianMTModel"}));

@@ -155,13 +155,15 @@ TEST_F(GlimpseTest, OptionsThatDoNotApplyAreRefusedBeforeDataIsRead) {
 
 TEST_F(GlimpseTest, SizesThatDoNotFitAreRefused) {
   training_.size = 30;
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("a plain scene has the size of its pictures, got --size 30"));
+  EXPECT_THAT(complaint([&] { train(); }),
+              HasSubstr("a plain scene has the size of its pictures, got --size 30"));
   training_.scene = "cluttered";
   training_.size = 8;
   EXPECT_EQ(complaint([&] { train(); }), "no error");
   files_.out = folder_ / "other";
   files_.train = {files_.train[0]};
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("give the file of pictures and the file of their labels"));
+  EXPECT_THAT(complaint([&] { train(); }),
+              HasSubstr("give the file of pictures and the file of their labels"));
 }
 
 TEST_F(GlimpseTest, ADamagedFolderIsNamed) {

@@ -145,7 +145,8 @@ TEST_F(HostileConfig, OfAVisionTransformerIsRefusedAtOnce) {
   Json config = load_json(folder_ / "config.json");
   config["height"] = 20;
   save_json(folder_ / "config.json", config);
-  EXPECT_NE(refusal([&] { load_image_classifier(folder_); }).message.find("takes 16 x 16"), std::string::npos);
+  EXPECT_NE(refusal([&] { load_image_classifier(folder_); }).message.find("takes 16 x 16"),
+            std::string::npos);
 }
 
 TEST(Settings, AreHeldToTheirRangesBeforeAnythingIsRead) {

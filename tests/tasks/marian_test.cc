@@ -24,8 +24,10 @@ class MarianFolder : public ::testing::Test {
  protected:
   MarianFolder() {
     write_untrained_marian(folder_ / "m");
-    std::ofstream(folder_ / "s.txt") << "the quick brown fox\na small green house\nthe lazy dog and the fox\n";
-    std::ofstream(folder_ / "t.txt") << "der schnelle braune Fuchs\nein kleines Haus\nder faule Hund und der Fuchs\n";
+    std::ofstream(folder_ / "s.txt")
+        << "the quick brown fox\na small green house\nthe lazy dog and the fox\n";
+    std::ofstream(folder_ / "t.txt")
+        << "der schnelle braune Fuchs\nein kleines Haus\nder faule Hund und der Fuchs\n";
   }
   std::vector<std::string> translations(const fs::path& folder, std::span<const std::string> lines,
                                         const AnswerOptions& options = {}, const std::string& compute = "") {
@@ -38,12 +40,14 @@ class MarianFolder : public ::testing::Test {
                               answer.translations.at(0).translation.score));
     return texts;
   }
-  TrainingOutcome train(const fs::path& out, const std::function<bool()>& stop = [] { return false; }) {
+  TrainingOutcome train(
+      const fs::path& out, const std::function<bool()>& stop = [] { return false; }) {
     TranslateObserver observer;
     const TranslateFiles files{(folder_ / "s.txt").string(), (folder_ / "t.txt").string(),
                                (folder_ / "s.txt").string(), (folder_ / "t.txt").string(), out};
     const auto settings = settle<TranslateTraining>(
-        {.values = {{"from", (folder_ / "m").string()}, {"learning_rate", 3e-3}, {"steps", 12}, {"seed", 5}}});
+        {.values = {
+             {"from", (folder_ / "m").string()}, {"learning_rate", 3e-3}, {"steps", 12}, {"seed", 5}}});
     train::TrainOptions options = settings.options;
     options.save_every = 4;
     options.validate_every = 6;
@@ -107,7 +111,8 @@ TEST_F(MarianFolder, IsTrainedOnAndSavedAsItCame) {
   for (const auto& item : before.items()) EXPECT_EQ(after[item.key()], item.value()) << item.key();
   for (const char* name : {"vocab.json", "source.spm", "target.spm"})
     EXPECT_EQ(read_text(folder_ / "out" / name), read_text(folder_ / "m" / name)) << name;
-  const SafetensorsFile old_weights(folder_ / "m/model.safetensors"), new_weights(folder_ / "out/model.safetensors");
+  const SafetensorsFile old_weights(folder_ / "m/model.safetensors"),
+      new_weights(folder_ / "out/model.safetensors");
   ASSERT_EQ((*old_weights).entries().size(), (*new_weights).entries().size());
   int moved = 0;
   for (const TensorEntry& entry : (*old_weights).entries()) {
@@ -124,7 +129,8 @@ TEST_F(MarianFolder, AnInterruptedRunEndsWithTheSameBytes) {
   int left = 7;
   EXPECT_EQ(train(folder_ / "twice", [&] { return --left == 0; }).outcome, train::Outcome::interrupted);
   const std::vector<std::string> lines{"the quick brown fox"};
-  EXPECT_EQ(translations(folder_ / "twice/checkpoints/last", lines).size(), 1u) << "checkpoints are model folders";
+  EXPECT_EQ(translations(folder_ / "twice/checkpoints/last", lines).size(), 1u)
+      << "checkpoints are model folders";
   EXPECT_EQ(train(folder_ / "twice").outcome, train::Outcome::finished);
   EXPECT_EQ(read_text(folder_ / "twice/model.safetensors"), read_text(folder_ / "whole/model.safetensors"));
 }

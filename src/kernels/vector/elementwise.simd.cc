@@ -210,12 +210,12 @@ void bias_activation_backward(const BiasActivationBackward& args, int64_t begin_
 namespace FOVEA_LEVEL {
 extern const ElementwiseKernels elementwise_table;
 const ElementwiseKernels elementwise_table{
-    .unary = {unary<Unary::relu>, unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::silu>, unary<Unary::tanh>,
-              unary<Unary::sigmoid>, unary<Unary::exp>, unary<Unary::log>},
+    .unary = {unary<Unary::relu>, unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::silu>,
+              unary<Unary::tanh>, unary<Unary::sigmoid>, unary<Unary::exp>, unary<Unary::log>},
     .unary_backward = {unary_backward<Unary::relu>, unary_backward<Unary::gelu>,
-                       unary_backward<Unary::gelu_tanh>, unary_backward<Unary::silu>, unary_backward<Unary::tanh>,
-                       unary_backward<Unary::sigmoid>, unary_backward<Unary::exp>,
-                       unary_backward<Unary::log>},
+                       unary_backward<Unary::gelu_tanh>, unary_backward<Unary::silu>,
+                       unary_backward<Unary::tanh>, unary_backward<Unary::sigmoid>,
+                       unary_backward<Unary::exp>, unary_backward<Unary::log>},
     .binary = {{both_advance<Binary::add>, one_b<Binary::add>, one_a<Binary::add>},
                {both_advance<Binary::sub>, one_b<Binary::sub>, one_a<Binary::sub>},
                {both_advance<Binary::mul>, one_b<Binary::mul>, one_a<Binary::mul>},

@@ -143,12 +143,12 @@ void bias_activation_backward(const BiasActivationBackward& args, int64_t begin_
 
 extern const ElementwiseKernels elementwise_table;
 const ElementwiseKernels elementwise_table{
-    .unary = {unary<Unary::relu>, unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::silu>, unary<Unary::tanh>,
-              unary<Unary::sigmoid>, unary<Unary::exp>, unary<Unary::log>},
+    .unary = {unary<Unary::relu>, unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::silu>,
+              unary<Unary::tanh>, unary<Unary::sigmoid>, unary<Unary::exp>, unary<Unary::log>},
     .unary_backward = {unary_backward<Unary::relu>, unary_backward<Unary::gelu>,
-                       unary_backward<Unary::gelu_tanh>, unary_backward<Unary::silu>, unary_backward<Unary::tanh>,
-                       unary_backward<Unary::sigmoid>, unary_backward<Unary::exp>,
-                       unary_backward<Unary::log>},
+                       unary_backward<Unary::gelu_tanh>, unary_backward<Unary::silu>,
+                       unary_backward<Unary::tanh>, unary_backward<Unary::sigmoid>,
+                       unary_backward<Unary::exp>, unary_backward<Unary::log>},
     .binary = {{binary<Binary::add, 1, 1>, binary<Binary::add, 1, 0>, binary<Binary::add, 0, 1>},
                {binary<Binary::sub, 1, 1>, binary<Binary::sub, 1, 0>, binary<Binary::sub, 0, 1>},
                {binary<Binary::mul, 1, 1>, binary<Binary::mul, 1, 0>, binary<Binary::mul, 0, 1>},
