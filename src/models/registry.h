@@ -143,10 +143,9 @@ bool has_attention(const std::string& model, const Json& settings);
 
 // The counted settings of translators and of classifiers.
 Json vocabularies(int64_t source, int64_t target);
-Json vocabulary_and_classes(int64_t vocabulary, int64_t classes);
+Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs = false);
 // Of image classifiers.
 Json classes_and_size(int64_t classes, int64_t channels, int64_t height, int64_t width);
-Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs = false);
 
 // A network with fresh weights.
 template <class Family>
