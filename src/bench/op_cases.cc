@@ -224,184 +224,183 @@ OpCase gate_case(const char* name) {
 OpCase resnet_case() {
   constexpr int64_t kPictures = 64, kSize = 32;
   constexpr double kMultiplyAdds = 40.8e6;  // of one picture, forward
+  return {.name = "resnet20_step",
+          .shape = "64x32x32x3, 10 classes, forward, backward and SGD",
+          .flops = 3 * 2 * kMultiplyAdds * kPictures,
+          .make = []() -> std::function<void()> {
+            Rng rng(1);
+            const auto network = std::make_shared<models::ResNet>(models::ResNetConfig{.classes = 10}, rng);
+            const auto optimizer = std::make_shared<train::Optimizer>(
+                network->parameters(), train::Sgd{.learning_rate = 0.01, .momentum = 0.9});
+            const Var x(normal({kPictures, kSize, kSize, 3}, 2));
+            std::vector<int32_t> labels;
+            for (int32_t i = 0; i < kPictures; ++i) labels.push_back(i % 10);
+            return [=] {
+              nn::Context context{.training = true};
+              optimizer->clear_grad();
+              network->loss(x, labels, 0, context).backward();
+              optimizer->step();
+            };
+          }};
+}
+
+// Training of Show, Attend and Tell's decoder: the loss of 64 captions and all gradients, features given.
+OpCase caption_decoder_case() {
+  constexpr int64_t kCaptions = 64, kPlaces = 196, kChannels = 512, kLength = 12, kVocabulary = 3000;
+  constexpr double kWords = kCaptions * kLength, kKeys = kCaptions * kPlaces, kW = kWidth;
   return {
-    .name = "resnet20_step", .shape = "64x32x32x3, 10 classes, forward, backward and SGD",
-    .flops = 3 * 2 * kMultiplyAdds * kPictures, .make = []() -> std::function<void()> {
-      Rng rng(1);
-      const auto network = std::make_shared<models::ResNet>(models::ResNetConfig{.classes = 10}, rng);
-      const auto optimizer = std::make_shared<train::Optimizer>(
-          network->parameters(), train::Sgd{.learning_rate = 0.01, .momentum = 0.9});
-      const Var x(normal({kPictures, kSize, kSize, 3}, 2));
-      std::vector<int32_t> labels;
-      for (int32_t i = 0; i < kPictures; ++i) labels.push_back(i % 10);
-      return [=] {
-        nn::Context context{.training = true};
-        optimizer->clear_grad();
-        network->loss(x, labels, 0, context).backward();
-        optimizer->step();
-        // Training of Show, Attend and Tell's decoder: the loss of 64 captions and all gradients, features given.
-        OpCase caption_decoder_case() {
-          constexpr int64_t kCaptions = 64, kPlaces = 196, kChannels = 512, kLength = 12, kVocabulary = 3000;
-          constexpr double kWords = kCaptions * kLength, kKeys = kCaptions * kPlaces, kW = kWidth;
-          return {
-              .name = "sat_decoder",
-              .shape = "64 captions of 12, 196 places, 512 wide",
-              // Keys without a gradient of the features; gates of embedding, context and state; query, readout, output.
-              .flops = 2 * 2. * kKeys * kChannels * kW +
-                       3 * 2. * kWords * kW * (12 * kW + kW + 2 * kW + kVocabulary),
-              .make = []() -> std::function<void()> {
-                Rng rng(1);
-                const auto network = std::make_shared<models::ShowAttendTell>(
-                    models::ShowAttendTellConfig{.vocabulary = kVocabulary, .channels = kChannels}, rng);
-                auto batch = std::make_shared<models::CaptionBatch>();
-                batch->features = normal({kCaptions, kPlaces, kChannels}, 2);
-                batch->in = random_ids(kCaptions * kLength, kVocabulary, 3);
-                batch->out = random_ids(kCaptions * kLength, kVocabulary, 4);
-                batch->lengths.assign(kCaptions, kLength);
-                return [=] {
-                  network->clear_grad();
-                  nn::Context context{.training = true, .rng = Rng(5)};
-                  network->loss(*batch, {}, context).loss.backward();
-                };
-              }};
-        }
+      .name = "sat_decoder",
+      .shape = "64 captions of 12, 196 places, 512 wide",
+      // Keys without a gradient of the features; gates of embedding, context and state; query, readout, output.
+      .flops = 2 * 2. * kKeys * kChannels * kW + 3 * 2. * kWords * kW * (12 * kW + kW + 2 * kW + kVocabulary),
+      .make = []() -> std::function<void()> {
+        Rng rng(1);
+        const auto network = std::make_shared<models::ShowAttendTell>(
+            models::ShowAttendTellConfig{.vocabulary = kVocabulary, .channels = kChannels}, rng);
+        auto batch = std::make_shared<models::CaptionBatch>();
+        batch->features = normal({kCaptions, kPlaces, kChannels}, 2);
+        batch->in = random_ids(kCaptions * kLength, kVocabulary, 3);
+        batch->out = random_ids(kCaptions * kLength, kVocabulary, 4);
+        batch->lengths.assign(kCaptions, kLength);
+        return [=] {
+          network->clear_grad();
+          nn::Context context{.training = true, .rng = Rng(5)};
+          network->loss(*batch, {}, context).loss.backward();
+        };
+      }};
+}
 
-        // Features of one photograph, as captions are trained on them: MobileNet 1.00 up to its eleventh block.
-        OpCase mobilenet_case() {
-          return {.name = "mobilenet_features",
-                  .shape = "224x224 -> 14x14x512, one picture",
-                  .flops = 2. * 480e6,
-                  .make = []() -> std::function<void()> {
-                    Rng rng(1);
-                    const auto network =
-                        std::make_shared<models::MobileNet>(models::MobileNetConfig{.blocks = 11}, rng);
-                    const Var picture(normal({1, 224, 224, 3}, 2));
-                    return [=] {
-                      const NoGrad no_grad;
-                      (*network)(picture, nn::Context{});
-                    };
-                  }};
-        }
+// Features of one photograph, as captions are trained on them: MobileNet 1.00 up to its eleventh block.
+OpCase mobilenet_features_case() {
+  return {.name = "mobilenet_features",
+          .shape = "224x224 -> 14x14x512, one picture",
+          .flops = 2. * 480e6,
+          .make = []() -> std::function<void()> {
+            Rng rng(1);
+            const auto network =
+                std::make_shared<models::MobileNet>(models::MobileNetConfig{.blocks = 11}, rng);
+            const Var picture(normal({1, 224, 224, 3}, 2));
+            return [=] {
+              const NoGrad no_grad;
+              (*network)(picture, nn::Context{});
+            };
+          }};
+}
 
-        std::vector<OpCase> image_cases() {
-          return {mobilenet_case("mobilenet_56", 16, 56, 128), mobilenet_case("mobilenet_14", 16, 14, 512),
-                  gate_case<nn::SqueezeExcite>("se_block"), gate_case<nn::Cbam>("cbam_block"), resnet_case()};
-        }
+std::vector<OpCase> image_cases() {
+  return {mobilenet_case("mobilenet_56", 16, 56, 128), mobilenet_case("mobilenet_14", 16, 14, 512),
+          gate_case<nn::SqueezeExcite>("se_block"), gate_case<nn::Cbam>("cbam_block"), resnet_case()};
+}
 
-        OpCase adam_case() {
-          constexpr int64_t kTensors = 60, kRows = 326, kColumns = 512;  // 10 M parameters in all
-          return {.name = "adam_step",
-                  .shape = "10 M parameters in 60 tensors",
-                  .bytes = 7. * kTensors * kRows * kColumns *
-                           4,  // weight, gradient and two moments; all but the gradient back
-                  .make = []() -> std::function<void()> {
-                    std::vector<nn::NamedParameter> parameters;
-                    for (int64_t i = 0; i < kTensors; ++i) {
-                      const Var weight = trained({kRows, kColumns}, i);
-                      weight.add_grad(normal({kRows, kColumns}, 100 + i));
-                      parameters.push_back({message("p", i), weight});
-                    }
-                    auto optimizer = std::make_shared<train::Optimizer>(std::move(parameters), train::Adam{});
-                    return [optimizer] { optimizer->step(); };
-                  }};
-        }
-
-        // Pairs of exactly kLength tokens, of which the first kMasked after [CLS] are to be told.
-        models::PretrainingBatch pretraining_batch(int64_t pairs, int64_t length, int64_t masked,
-                                                   int64_t vocabulary) {
-          Rng rng(5);
-          models::PretrainingBatch batch;
-          for (int64_t i = 0; i < pairs; ++i) {
-            for (int64_t t = 0; t < length; ++t) {
-              batch.tokens.push_back(static_cast<int32_t>(rng.below(vocabulary)));
-              batch.types.push_back(t >= length / 2);
+OpCase adam_case() {
+  constexpr int64_t kTensors = 60, kRows = 326, kColumns = 512;  // 10 M parameters in all
+  return {.name = "adam_step",
+          .shape = "10 M parameters in 60 tensors",
+          .bytes = 7. * kTensors * kRows * kColumns *
+                   4,  // weight, gradient and two moments; all but the gradient back
+          .make = []() -> std::function<void()> {
+            std::vector<nn::NamedParameter> parameters;
+            for (int64_t i = 0; i < kTensors; ++i) {
+              const Var weight = trained({kRows, kColumns}, i);
+              weight.add_grad(normal({kRows, kColumns}, 100 + i));
+              parameters.push_back({message("p", i), weight});
             }
-            for (int64_t m = 1; m <= masked; ++m) {
-              batch.places.push_back(static_cast<int32_t>(i * length + m));
-              batch.targets.push_back(static_cast<int32_t>(rng.below(vocabulary)));
-            }
-            batch.lengths.push_back(static_cast<int32_t>(length));
-            batch.next.push_back(static_cast<int32_t>(i % 2));
-          }
-          return batch;
-        }
+            auto optimizer = std::make_shared<train::Optimizer>(std::move(parameters), train::Adam{});
+            return [optimizer] { optimizer->step(); };
+          }};
+}
 
-        // BERT-mini: a whole step of pre-training, optimiser included.
-        OpCase pretraining_case() {
-          constexpr int64_t kPairs = 64, kLength = 128, kMasked = 20, kVocabulary = 30522;
-          models::BertPretrainingConfig config;
-          config.vocabulary = kVocabulary;
-          const auto width = static_cast<double>(config.width), hidden = static_cast<double>(config.hidden);
-          const double each_token =
-                           static_cast<double>(config.layers) * (4 * width * width + 2 * width * hidden +
-                                                                 2 * static_cast<double>(kLength) * width),
-                       each_masked = width * (width + static_cast<double>(kVocabulary));
-          return {.name = "bert_pretraining",
-                  .shape = "BERT-mini, 64 pairs of 128 tokens, 20 masked",
-                  .flops = 3 * 2. * kPairs * (kLength * each_token + kMasked * each_masked),
-                  .make = [=]() -> std::function<void()> {
-                    Rng rng(6);
-                    const auto network = std::make_shared<models::BertPretraining>(config, rng);
-                    const auto optimizer = std::make_shared<train::Optimizer>(
-                        train::without_decay_on_vectors(network->parameters()),
-                        train::AdamW{.learning_rate = 1e-4, .epsilon = 1e-6, .bias_correction = false});
-                    const auto context =
-                        std::make_shared<nn::Context>(nn::Context{.training = true, .rng = Rng(7)});
-                    return [=, batch = pretraining_batch(kPairs, kLength, kMasked, kVocabulary)] {
-                      optimizer->clear_grad();
-                      network->loss(batch, *context).backward();
-                      const double norm = train::gradient_norm(optimizer->parameters()).norm;
-                      optimizer->step(1e-4, static_cast<float>(train::clip_factor(norm, 1)));
-                    };
-                  }};
-        }
+// Pairs of exactly kLength tokens, of which the first kMasked after [CLS] are to be told.
+models::PretrainingBatch pretraining_batch(int64_t pairs, int64_t length, int64_t masked,
+                                           int64_t vocabulary) {
+  Rng rng(5);
+  models::PretrainingBatch batch;
+  for (int64_t i = 0; i < pairs; ++i) {
+    for (int64_t t = 0; t < length; ++t) {
+      batch.tokens.push_back(static_cast<int32_t>(rng.below(vocabulary)));
+      batch.types.push_back(t >= length / 2);
+    }
+    for (int64_t m = 1; m <= masked; ++m) {
+      batch.places.push_back(static_cast<int32_t>(i * length + m));
+      batch.targets.push_back(static_cast<int32_t>(rng.below(vocabulary)));
+    }
+    batch.lengths.push_back(static_cast<int32_t>(length));
+    batch.next.push_back(static_cast<int32_t>(i % 2));
+  }
+  return batch;
+}
 
-        // A step of training the recurrent attention model: forward, backward and Adam.
-        OpCase ram_case() {
-          constexpr int64_t kPictures = 64, kSide = 60;
-          models::RamConfig config;
-          config.classes = 10, config.glimpses = 8, config.patch = 12, config.scales = 3;
-          const auto wide = static_cast<double>(config.hidden), narrow = static_cast<double>(config.features),
-                     seen = static_cast<double>(config.scales * config.patch * config.patch);
-          // Each glimpse: what, glimpse, core, and the location network (twice: to draw, and to learn).
-          const double each = seen * narrow + 2 * narrow * wide + 2 * wide * wide + 2 * wide * narrow;
-          return {.name = "ram_training",
-                  .shape = "64 scenes 60x60, 8 glimpses 12x12 at 3 scales, 256 features",
-                  .flops = 3 * 2. * kPictures * static_cast<double>(config.glimpses) * each,
-                  .make = [config]() -> std::function<void()> {
-                    Rng rng(1);
-                    const auto network = std::make_shared<models::Ram>(config, rng);
-                    const auto optimizer =
-                        std::make_shared<train::Optimizer>(network->parameters(), train::Adam{});
-                    const auto context =
-                        std::make_shared<nn::Context>(nn::Context{.training = true, .rng = Rng(2)});
-                    const Tensor scenes = normal({kPictures, kSide, kSide, 1}, 3);
-                    std::vector<int32_t> labels;
-                    for (int32_t i = 0; i < kPictures; ++i) labels.push_back(i % 10);
-                    return [=] {
-                      optimizer->clear_grad();
-                      network->loss(scenes, labels, *context).backward();
-                      optimizer->step();
-                    };
-                  }};
-        }
-      }  // namespace
+// BERT-mini: a whole step of pre-training, optimiser included.
+OpCase pretraining_case() {
+  constexpr int64_t kPairs = 64, kLength = 128, kMasked = 20, kVocabulary = 30522;
+  models::BertPretrainingConfig config;
+  config.vocabulary = kVocabulary;
+  const auto width = static_cast<double>(config.width), hidden = static_cast<double>(config.hidden);
+  const double each_token = static_cast<double>(config.layers) * (4 * width * width + 2 * width * hidden +
+                                                                  2 * static_cast<double>(kLength) * width),
+               each_masked = width * (width + static_cast<double>(kVocabulary));
+  return {.name = "bert_pretraining",
+          .shape = "BERT-mini, 64 pairs of 128 tokens, 20 masked",
+          .flops = 3 * 2. * kPairs * (kLength * each_token + kMasked * each_masked),
+          .make = [=]() -> std::function<void()> {
+            Rng rng(6);
+            const auto network = std::make_shared<models::BertPretraining>(config, rng);
+            const auto optimizer = std::make_shared<train::Optimizer>(
+                train::without_decay_on_vectors(network->parameters()),
+                train::AdamW{.learning_rate = 1e-4, .epsilon = 1e-6, .bias_correction = false});
+            const auto context = std::make_shared<nn::Context>(nn::Context{.training = true, .rng = Rng(7)});
+            return [=, batch = pretraining_batch(kPairs, kLength, kMasked, kVocabulary)] {
+              optimizer->clear_grad();
+              network->loss(batch, *context).backward();
+              const double norm = train::gradient_norm(optimizer->parameters()).norm;
+              optimizer->step(1e-4, static_cast<float>(train::clip_factor(norm, 1)));
+            };
+          }};
+}
 
-             const std::vector<OpCase> &
-             op_cases() {
-        static const std::vector<OpCase> cases = [] {
-          std::vector<OpCase> all{linear_case(), layer_norm_case(), residual_case(), cross_entropy_case()};
-          for (OpCase& op : recurrent_cases()) all.push_back(std::move(op));
-          for (OpCase& op : conv_cases()) all.push_back(std::move(op));
-          for (OpCase& op : image_cases()) all.push_back(std::move(op));
-          all.push_back(embedding_case());
-          all.push_back(caption_decoder_case());
-          all.push_back(mobilenet_case());
-          all.push_back(adam_case());
-          all.push_back(ram_case());
-          all.push_back(pretraining_case());
-          return all;
-        }();
-        return cases;
-      }
-    }  // namespace fovea::bench
+// A step of training the recurrent attention model: forward, backward and Adam.
+OpCase ram_case() {
+  constexpr int64_t kPictures = 64, kSide = 60;
+  models::RamConfig config;
+  config.classes = 10, config.glimpses = 8, config.patch = 12, config.scales = 3;
+  const auto wide = static_cast<double>(config.hidden), narrow = static_cast<double>(config.features),
+             seen = static_cast<double>(config.scales * config.patch * config.patch);
+  // Each glimpse: what, glimpse, core, and the location network (twice: to draw, and to learn).
+  const double each = seen * narrow + 2 * narrow * wide + 2 * wide * wide + 2 * wide * narrow;
+  return {.name = "ram_training",
+          .shape = "64 scenes 60x60, 8 glimpses 12x12 at 3 scales, 256 features",
+          .flops = 3 * 2. * kPictures * static_cast<double>(config.glimpses) * each,
+          .make = [config]() -> std::function<void()> {
+            Rng rng(1);
+            const auto network = std::make_shared<models::Ram>(config, rng);
+            const auto optimizer = std::make_shared<train::Optimizer>(network->parameters(), train::Adam{});
+            const auto context = std::make_shared<nn::Context>(nn::Context{.training = true, .rng = Rng(2)});
+            const Tensor scenes = normal({kPictures, kSide, kSide, 1}, 3);
+            std::vector<int32_t> labels;
+            for (int32_t i = 0; i < kPictures; ++i) labels.push_back(i % 10);
+            return [=] {
+              optimizer->clear_grad();
+              network->loss(scenes, labels, *context).backward();
+              optimizer->step();
+            };
+          }};
+}
+}  // namespace
+
+const std::vector<OpCase>& op_cases() {
+  static const std::vector<OpCase> cases = [] {
+    std::vector<OpCase> all{linear_case(), layer_norm_case(), residual_case(), cross_entropy_case()};
+    for (OpCase& op : recurrent_cases()) all.push_back(std::move(op));
+    for (OpCase& op : conv_cases()) all.push_back(std::move(op));
+    for (OpCase& op : image_cases()) all.push_back(std::move(op));
+    all.push_back(embedding_case());
+    all.push_back(caption_decoder_case());
+    all.push_back(mobilenet_features_case());
+    all.push_back(adam_case());
+    all.push_back(ram_case());
+    all.push_back(pretraining_case());
+    return all;
+  }();
+  return cases;
+}
+}  // namespace fovea::bench
