@@ -206,7 +206,7 @@ OpCase mobilenet_case(std::string name, int64_t images, int64_t size, int64_t ch
 // A gate on 32 images of 56 x 56 x 64, as between the blocks of a network.
 template <class Gate>
 OpCase gate_case(const char* name) {
-  constexpr int64_t kImages = 32, kSize = 56, kChannels = 64, kReduction = 16;
+  static constexpr int64_t kImages = 32, kSize = 56, kChannels = 64, kReduction = 16;
   return {.name = name,
           .shape = "32x56x56x64, reduction 16",
           .bytes = 6. * kImages * kSize * kSize * kChannels * 4,  // x, x, y; dy, x, dx

@@ -37,7 +37,7 @@ void run_test(const Flags& flags) {
           "--test prints scores only: a list of pictures and --out do not apply");
   const infer::DetectionCounts counts =
       tasks::evaluate_partition(flags.folder, {flags.test, flags.scenes, tasks::kTestScenes});
-  std::cout << (flags.json ? to_json(counts).dump() + "\n" : to_text(counts));
+  std::cout << (flags.json ? tasks::to_json(counts).dump() + "\n" : tasks::to_text(counts));
 }
 
 void run_pictures(const Flags& flags) {

@@ -186,6 +186,8 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<ui
   result.gates = std::move(recorder.gates);
   result.attention.model = parts.model;
   result.attention.layers = recorder.heads.take();
+  // Rollout is over tokens: the class token and the patches.
+  result.attention.source.tokens.resize(static_cast<size_t>(1 + grid.h * grid.w));
   result.grid_rows = grid.h;
   result.grid_columns = grid.w;
   require(!result.gates.empty() || weighs_patches(result),

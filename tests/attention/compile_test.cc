@@ -389,6 +389,13 @@ TEST(KeyMask, APlanVisitsWhatMaskAndPatternBothAllow) {
     }
 }
 
+TEST(KeyMask, ABatchWithoutEntriesHasAPlanThatVisitsNothing) {
+  const KeyMask mask = Bits({.batches = 0, .heads = 1, .queries = 5, .keys = 9}, 1).mask();
+  const kernels::AttentionPlan plan =
+      compile(causal(), {.queries = 5, .keys = 9, .batch = 0, .heads = 2}, &mask);
+  EXPECT_EQ(visited_pairs(plan, 1, 1), 0);
+}
+
 TEST(KeyMask, RowsAreJoinedInOrder) {
   const Bits all({.batches = 2, .heads = 3, .queries = 10, .keys = 9}, 5);
   const KeyMask whole = all.mask();

@@ -49,7 +49,7 @@ class GlimpseTest : public testing::Test {
     files_ = {bars.paths, bars.paths, folder_ / "model"};
     training_ = {.batch = 16, .learning_rate = 3e-3, .warmup = 5};
     options_ = {.steps = 150, .clip_norm = 5, .validate_every = 50, .save_every = 40, .seed = 3};
-    settings_ = {{"hidden", 32}, {"features", 16}, {"patch", 4}, {"glimpses", 3}};
+    settings_ = {{"hidden", 32}, {"features", 16}, {"patch", 4}, {"scales", 2}, {"glimpses", 3}};
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -79,6 +79,7 @@ TEST_F(GlimpseTest, BothModelsLearnAndShowWhereTheyLook) {
     training_.model = model;
     files_.out = folder_ / model;
     if (model == "soft") settings_["grid"] = 3;
+    options_.steps = 400;
     EXPECT_GE(train().best, 95);
     const GlimpseParts parts = load_glimpse_classifier(files_.out);
     EXPECT_EQ(parts.labels.size(), 2u);
@@ -89,7 +90,7 @@ TEST_F(GlimpseTest, BothModelsLearnAndShowWhereTheyLook) {
     ASSERT_EQ(seen.steps.size(), 3u);
     for (const auto& step : seen.steps) {
       if (model == "ram") {
-        ASSERT_EQ(step.windows.size(), 1u);
+        ASSERT_EQ(step.windows.size(), 2u);
         EXPECT_EQ(step.windows[0].side, 4);
         EXPECT_EQ(step.windows[0].pixels.size(), 48u);
       } else {
