@@ -48,7 +48,7 @@ TEST(RecurrentDecoders, StepsEqualTheTrainingCodeAndRowsCarryTheirPastsAlong) {
     const Inference inference(*model);
     Rng rng(7);
     const data::Batch batch = testing::reversals(rng, 3, 26, 1, 8);
-    const auto decoder = inference.start({batch.source, batch.source_lengths});
+    const auto decoder = inference.start(models::Sentences{batch.source, batch.source_lengths});
     testing::walk_as_a_beam(*decoder, rng,
                             [&](size_t sentence, const std::vector<int32_t>& prefix, const float* logits) {
                               data::Batch one = testing::only(batch, sentence);
@@ -70,8 +70,8 @@ TEST(RecurrentDecoders, GreedySearchIsTheTrainingCodesBestTokenByToken) {
     Rng rng(8);
     const data::Batch batch = testing::reversals(rng, 6, 26, 1, 8);
     const std::vector<int32_t> limits(6, 12);
-    const auto found = beam_search(*inference.start({batch.source, batch.source_lengths}), limits,
-                                   {.beam = 1, .begin = data::kBegin, .end = data::kEnd});
+    const auto found = beam_search(*inference.start(models::Sentences{batch.source, batch.source_lengths}),
+                                   limits, {.beam = 1, .begin = data::kBegin, .end = data::kEnd});
     for (size_t s = 0; s < 6; ++s) {
       data::Batch one = testing::only(batch, s);
       one.target_in = {data::kBegin};
@@ -97,7 +97,7 @@ TEST(RecurrentDecoders, WeightsOfEightBitsSayNearlyTheSame) {
     std::vector<std::vector<float>> said(2);
     for (const Compute compute : {Compute::float32, Compute::int8}) {
       const Inference inference(*model, compute);
-      const auto decoder = inference.start({batch.source, batch.source_lengths});
+      const auto decoder = inference.start(models::Sentences{batch.source, batch.source_lengths});
       Rng moves(11);
       testing::walk_as_a_beam(*decoder, moves, [&](size_t, const std::vector<int32_t>&, const float* logits) {
         auto& all = said[compute == Compute::int8 ? 1 : 0];
@@ -119,11 +119,11 @@ TEST(RecurrentDecoders, ALineIsTranslatedTheSameInAnyBatch) {
       const Inference inference(*model, compute);
       for (const int beam : {1, 4}) {
         const BeamOptions options{.beam = beam, .begin = data::kBegin, .end = data::kEnd};
-        const auto together =
-            beam_search(*inference.start({batch.source, batch.source_lengths}), limits, options);
+        const auto together = beam_search(
+            *inference.start(models::Sentences{batch.source, batch.source_lengths}), limits, options);
         for (size_t s = 0; s < 12; ++s) {
           const data::Batch one = testing::only(batch, s);
-          const auto alone = beam_search(*inference.start({one.source, one.source_lengths}),
+          const auto alone = beam_search(*inference.start(models::Sentences{one.source, one.source_lengths}),
                                          std::span(limits).subspan(0, 1), options);
           EXPECT_EQ(alone[0][0].tokens, together[s][0].tokens) << choice.model << choice.settings;
           EXPECT_EQ(alone[0][0].score, together[s][0].score) << choice.model << choice.settings;

@@ -142,7 +142,7 @@ std::vector<std::vector<Hypothesis>> search(const Transformer& network, int beam
     lengths.push_back(static_cast<int32_t>(source.size()));
   }
   const Inference inference(network);
-  const auto decoder = inference.start({tokens, lengths});
+  const auto decoder = inference.start(models::Sentences{tokens, lengths});
   const std::vector<int32_t> limits(count, limit);
   return beam_search(
       *decoder, limits,
