@@ -10,8 +10,11 @@ void add_train(CLI::App& app) {
   add_train_translate(*train);
   add_train_classify(*train);
   add_train_image(*train);
+  add_train_series(*train);
+  add_train_partition(*train);
   add_train_glimpse(*train);
   add_train_clip(*train);
+  add_train_caption(*train);
 }
 
 }  // namespace fovea::cli

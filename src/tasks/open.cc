@@ -21,6 +21,7 @@ std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, 
   if (!options.compute.empty()) compute_named(options.compute);  // an unknown name is not the folder's fault
   if (purpose == Ability::embed) return open_embedder(std::move(contents), options);
   if (purpose == Ability::fill) return open_mask_filler(std::move(contents), options);
+  if (purpose == Ability::rerank) return open_reranker(std::move(contents), options);
   const auto open_it = record_of(contents.kind).open;
   return open_it(std::move(contents), options);
 }
@@ -59,6 +60,11 @@ Explanation OpenFolder::explain(const Input&, const ExplainOptions&, const std::
   fail(contents_.folder.string(), " was opened for another purpose than to explain");
 }
 
+std::string OpenFolder::to_line(const Answer&, const AnswerOptions&) const {
+  contents_.require_can(Ability::classify);
+  fail("internal: a classifier without lines");
+}
+
 Evaluation OpenFolder::evaluate(const TestFiles&) const {
   contents_.require_can(Ability::classify);
   fail(contents_.folder.string(), " was opened for another purpose than to classify");
@@ -70,6 +76,10 @@ std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const Open
   contents.require_can(purpose);
   require(options.rollouts == 0 || contents.kind == FolderKind::glimpse_classifier,
           "--rollouts needs a glimpse classifier that draws its path; ", contents.description());
+  require(
+      options.global.empty() || contents.kind == FolderKind::text_classifier || contents.can(Ability::embed),
+      "global tokens are for Longformer and BigBird; ", folder.string(), " is ",
+      record_of(contents.kind).name);
   return open_kind(std::move(contents), purpose, options);
 }
 

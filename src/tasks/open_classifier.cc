@@ -2,6 +2,7 @@
 
 #include "base/error_kinds.h"
 #include "data/text.h"
+#include "tasks/bert_classifier.h"
 #include "tasks/classifier.h"
 #include "tasks/explain_classifier.h"
 #include "tasks/open_kinds.h"
@@ -18,15 +19,27 @@ class OpenTextClassifier : public OpenFolder {
   OpenTextClassifier(FolderContents contents, const OpenOptions& options)
       : OpenFolder(std::move(contents)), model_(errors_as<ModelError>([&] {
           return load_classifier(this->contents().folder, compute_of(options));
-        })) {}
+        })) {
+    if (!options.global.empty()) choose_global(model_, options.global);
+  }
 
   void check(const AnswerOptions& options) const override {
     if (options.words) contents().require_can(Ability::explain);
+    require(!options.scores || model_.form != data::LabelForm::number, "--scores needs a model of labels; ",
+            contents().description(), " that predicts numbers");
+  }
+  std::string to_line(const Answer& answer, const AnswerOptions& options) const override {
+    return prediction_line(answer.prediction, model_.labels,
+                           {.separator = model_.label_separator, .scores = options.scores});
   }
 
   std::vector<Answer> answer_inputs(std::span<const Input> inputs,
                                     const AnswerOptions& options) const override {
-    return answer_usable(inputs, [&](std::span<const std::string> texts) {
+    const auto not_a_pair = [&](const std::string& text) -> std::string {
+      if (!model_.encoding.pairs || std::count(text.begin(), text.end(), '\t') == 1) return "";
+      return "the model reads pairs of texts: wanted a text, a tab and a text";
+    };
+    return answer_usable(inputs, not_a_pair, [&](std::span<const std::string> texts) {
       std::vector<uint8_t> cut;
       std::vector<Prediction> found = predict(texts, cut);
       std::vector<Answer> answers(texts.size());
@@ -61,15 +74,24 @@ class OpenTextClassifier : public OpenFolder {
   Evaluation evaluate(const TestFiles& files) const override {
     require(files.paths.size() == 1, "--test: got ", files.paths.size(),
             " files, wanted 1 file of labelled texts");
+    require(files.pair_column.empty() || model_.encoding.pairs, "--pair-column needs a model of pairs; ",
+            contents().description(), " of single texts");
     const data::LabelledText text = errors_as<FileError>([&] {
-      return data::read_labelled(files.paths[0],
-                                 {.label_column = files.label_column, .text_column = files.text_column});
+      return data::read_labelled(files.paths[0], {.label_column = files.label_column,
+                                                  .text_column = files.text_column,
+                                                  .form = model_.form,
+                                                  .separator = model_.label_separator,
+                                                  .pairs = model_.encoding.pairs,
+                                                  .pair_column = files.pair_column});
     });
-    const auto targets =
-        errors_as<FileError>([&] { return data::label_places(text.labels, model_.labels, files.paths[0]); });
+    const auto targets = errors_as<FileError>(
+        [&] { return data::targets_of(text, model_.form, model_.labels, files.paths[0]); });
     std::vector<uint8_t> cut;
-    const std::vector<Prediction> found = predict(text.texts, cut);
-    Evaluation evaluation = tasks::evaluate(found, targets, model_.labels, "texts");
+    const WeighedPredictions found = classify_weighed(
+        model_, encode_inputs(text.texts, *model_.tokenizer, model_.encoding, cut), kBatchTokens);
+    Evaluation evaluation =
+        tasks::evaluate(found.predictions, targets, model_.labels, model_.encoding.pairs ? "pairs" : "texts");
+    evaluation.words_for_90 = found.words_for_90;
     evaluation.cut = std::count(cut.begin(), cut.end(), 1);
     evaluation.cut_to = model_.encoding.max_tokens;
     return evaluation;

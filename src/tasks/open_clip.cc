@@ -37,6 +37,9 @@ class OpenClipClassifier : public OpenFolder {
     return answers;
   }
 
+  std::string to_line(const Answer& answer, const AnswerOptions& options) const override {
+    return prediction_line(answer.prediction, model_.labels, {.scores = options.scores});
+  }
   Json to_json(const Input& input, const Answer& answer) const override {
     Json json = input.name.empty() ? Json::object() : Json{{"file", input.name}};
     json.update(answer.error.empty() ? prediction_json(answer.prediction, model_.labels)

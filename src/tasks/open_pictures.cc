@@ -18,10 +18,14 @@ class OpenImageClassifier : public OpenPictureClassifier {
   Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,
                       size_t columns) const override {
     check_explain(contents(), options, form);
+    for (const auto& [flag, value] : {std::pair{"--layer", options.layer}, std::pair{"--head", options.head}})
+      require(!value || model_.network->patch_grid().h > 0, flag,
+              " needs self-attention, as `fovea train image --model vit` makes it; ",
+              contents().description(), " (", contents().model, ")");
     const ImageExplanation shown = explain_image(model_, pixels_of(input));
-    return {told_text(shown.prediction, shown.labels), form.empty()
-                                                           ? explain_image_text(shown, columns)
-                                                           : explain_image_file(shown, "explanation" + form)};
+    return {told_text(shown.prediction, shown.labels),
+            form.empty() ? explain_image_text(shown, columns, options)
+                         : explain_image_file(shown, "explanation" + form, options)};
   }
 
  private:
@@ -62,6 +66,10 @@ std::vector<Answer> OpenPictureClassifier::answer_inputs(std::span<const Input> 
   return answers;
 }
 
+std::string OpenPictureClassifier::to_line(const Answer& answer, const AnswerOptions& options) const {
+  return prediction_line(answer.prediction, labels(), {.scores = options.scores});
+}
+
 Json OpenPictureClassifier::to_json(const Input& input, const Answer& answer) const {
   Json json = input.name.empty() ? Json::object() : Json{{"file", input.name}};
   json.update(answer.error.empty() ? prediction_json(answer.prediction, labels())
@@ -70,8 +78,10 @@ Json OpenPictureClassifier::to_json(const Input& input, const Answer& answer) co
 }
 
 Evaluation OpenPictureClassifier::evaluate(const TestFiles& files) const {
-  require(files.label_column.empty() && files.text_column.empty(),
-          files.label_column.empty() ? "--text-column" : "--label-column",
+  require(files.label_column.empty() && files.text_column.empty() && files.pair_column.empty(),
+          !files.label_column.empty()  ? "--label-column"
+          : !files.text_column.empty() ? "--text-column"
+                                       : "--pair-column",
           " works for text models only: the classes of pictures are the names of their folders");
   const data::Pictures pictures = errors_as<FileError>([&] { return test_pictures(files); });
   return tasks::evaluate(classify(pictures), pictures.labels, labels(), "pictures");

@@ -15,6 +15,7 @@ class OpenPictureClassifier : public OpenFolder {
   void check(const AnswerOptions& options) const override;
   std::vector<Answer> answer_inputs(std::span<const Input> inputs,
                                     const AnswerOptions& options) const override;
+  std::string to_line(const Answer& answer, const AnswerOptions& options) const override;
   Json to_json(const Input& input, const Answer& answer) const override;
   Evaluation evaluate(const TestFiles& files) const override;
 
