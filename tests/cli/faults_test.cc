@@ -156,6 +156,23 @@ TEST_F(Faults, TrainingAnImageClassifier) {
                          " --preset tiny --size 8 --batch 2 --width 4" + kFewSteps);
 }
 
+TEST_F(Faults, TrainingAGlimpseClassifier) {
+  training("glimpses", "train glimpse --train " + file("pictures") +
+                           " --size 8 --batch 2 --hidden 8 --features 4 --patch 4 --glimpses 2" + kFewSteps);
+}
+
+TEST_F(Faults, TrainingAClipClassifier) {
+  std::string list;
+  for (const auto& entry : fs::recursive_directory_iterator(file("pictures")))
+    if (entry.is_regular_file()) {
+      const std::string label = entry.path().parent_path().filename().string();
+      list += "bag of " + label + "\t" + label + "\t" + entry.path().string() + "\n";
+    }
+  std::ofstream(file("bags.tsv")) << list;
+  training("clips", "train clip --train " + file("bags.tsv") +
+                        " --size 16 --batch 2 --filters 2 --features 4 --hidden 4" + kFewSteps);
+}
+
 TEST_F(Faults, ConvertingAModel) {
   const std::string model = file("to-convert"), out = file("work/converted"), good = file("well-converted");
   ASSERT_EQ(run("train translate --train " + file("pairs.tsv") +
