@@ -176,9 +176,8 @@ class Translator(Model):
         return best(answers) if self._is_one(texts) else [best(answer) for answer in answers]
 
 
-def _translations(answer: Any) -> List[str]:
-    entries = answer.get("translations", [answer]) if isinstance(answer, dict) else answer
-    return [entry["text"] if isinstance(entry, dict) else entry for entry in entries]
+def _translations(answer: Dict[str, Any]) -> List[str]:
+    return [entry["text"] for entry in answer.get("n_best", [answer])]
 
 
 class Classifier(Model):

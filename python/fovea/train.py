@@ -139,12 +139,11 @@ def _make(task: str) -> Callable[..., Outcome]:
         threads: int = 0,
         **settings: Any,
     ) -> Outcome:
-        return _train(task, train, valid, out, preset, config, callback, progress, threads, settings)
+        # `from` is a word of Python's own: it is written from_.
+        values = {name[:-1] if name.endswith("_") else name: value for name, value in settings.items()}
+        return _train(task, train, valid, out, preset, config, callback, progress, threads, values)
 
-    lines = [
-        f"    {setting['name']}: {setting['meaning']}"
-        for setting in settings(task)
-    ]
+    lines = [f"    {setting['name']}: {setting['meaning']}" for setting in settings(task)]
     run.__name__ = run.__qualname__ = task
     run.__doc__ = (
         f"`fovea train {task}`. train, valid: files, as for the command. callback: called with a dict after every step "

@@ -43,6 +43,8 @@ void translate_errors() {
       PyErr_SetString(class_of(error), error.what());
     } catch (const std::bad_alloc&) {
       PyErr_SetString(PyExc_MemoryError, "fovea: out of memory");
+    } catch (const nanobind::cast_error&) {
+      PyErr_SetString(PyExc_TypeError, "fovea: an argument has the wrong type");
     } catch (const std::length_error&) {
       PyErr_SetString(PyExc_MemoryError, "fovea: a size is larger than memory can be");
     }

@@ -27,8 +27,14 @@ namespace {
 using tasks::Ability;
 using tasks::OpenFolder;
 
-tasks::AnswerOptions answer_options(const nb::dict& given) {
+// Only what writes text has hypotheses to choose from.
+bool searches(const tasks::FolderContents& contents) {
+  return !contents.can(Ability::classify) && !contents.can(Ability::embed) && !contents.can(Ability::fill);
+}
+
+tasks::AnswerOptions answer_options(const nb::dict& given, const tasks::FolderContents& contents) {
   tasks::AnswerOptions options;
+  options.translate.scores = true;  // the JSON has them
   for (const auto& [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
     if (name == "alignment") {
@@ -39,11 +45,12 @@ tasks::AnswerOptions answer_options(const nb::dict& given) {
       options.top = option_value<int64_t>(name, value);
     } else if (name == "threads") {
       options.threads = option_value<int>(name, value);
-    } else if (name == "scores") {
-      options.translate.scores = option_value<bool>(name, value);
-    } else if (!set_field(options.translate, name, value)) {
+    } else if (set_field(options.translate, name, value)) {
+      require(searches(contents), "option '", name, "' needs a model that writes text; ",
+              contents.description());
+    } else {
       std::vector<std::string_view> known = field_names<tasks::TranslateOptions>();
-      known.insert(known.end(), {"alignment", "words", "top", "threads", "scores"});
+      known.insert(known.end(), {"alignment", "words", "top", "threads"});
       refuse_name(name, known);
     }
   }
@@ -93,7 +100,7 @@ class Folder {
   // For each input (JSON or None, error): an input that cannot be used has an error and no JSON.
   std::vector<std::pair<std::string, std::string>> answer(const std::vector<nb::tuple>& given,
                                                           const nb::dict& options) const {
-    const tasks::AnswerOptions chosen = answer_options(options);
+    const tasks::AnswerOptions chosen = answer_options(options, folder_->contents());
     std::vector<tasks::Input> inputs;
     for (const nb::tuple& input : given) inputs.push_back(input_of(input));
     const nb::gil_scoped_release release;
@@ -108,7 +115,7 @@ class Folder {
 
   // A row for each text.
   nb::ndarray<nb::numpy, float> vectors(const std::vector<nb::tuple>& given, const nb::dict& options) const {
-    const tasks::AnswerOptions chosen = answer_options(options);
+    const tasks::AnswerOptions chosen = answer_options(options, folder_->contents());
     std::vector<tasks::Input> inputs;
     for (const nb::tuple& input : given) inputs.push_back(input_of(input));
     size_t width = 0;
