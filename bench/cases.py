@@ -97,6 +97,19 @@ def training_bahdanau(title, target):
     return Case("train_bahdanau", title, ["bench", "train", "--model", "bahdanau"], variants, target, "train")
 
 
+def classifying(name, title, target, model, preset, texts, shortest, longest):
+    """Steps of training a text classifier, or of fine-tuning BERT."""
+
+    def variants():
+        import torch_reading
+
+        return torch_reading.variants(model, preset, texts, shortest, longest)
+
+    arguments = ["bench", "classify", "--model", model, "--preset", preset, "--texts", str(texts),
+                 "--shortest", str(shortest), "--longest", str(longest)]
+    return Case(f"train_classify_{name}", title, arguments, variants, target, "train", limited=False)
+
+
 def translating(preset, compute, beam, batch, target):
     settings = {"preset": preset, "compute": compute, "beam": beam, "batch": batch}
     arguments = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
@@ -153,10 +166,19 @@ CASES = [
     op("lstm_ragged", "bidirectional LSTM, lengths 10…200, batch 64, 128→128", "1.8"),
     op("conv_16", "convolution 3×3, 64 images 32×32, 16→16", "1"),
     op("conv_64", "convolution 3×3, 64 images 8×8, 64→64", "1"),
+    op("conv_64_wide", "convolution 3×3, 64 images 32×32, 64→64", "1"),
     op("conv_stride", "convolution 3×3 of stride 2, 64 images 32×32, 16→32", "1"),
     op("conv_depthwise", "depthwise convolution 3×3, 16 images 28×28, 64 channels", "1"),
+    op("mobilenet_56", "depthwise 3×3 and pointwise, 16 images 56×56, 128 channels", "1"),
+    op("mobilenet_14", "depthwise 3×3 and pointwise, 16 images 14×14, 512 channels", "1"),
+    op("se_block", "squeeze and excitation, 32 images 56×56, 64 channels", "2"),
+    op("cbam_block", "CBAM, 32 images 56×56, 64 channels", "2"),
+    op("resnet20_step", "ResNet-20 training step, 64 images 32×32", "1.2"),
     op("embedding", "embedding 10 000×512, 4096 ids", "1.4"),
+    op("sat_decoder", "SAT decoder training, 64 captions of 12 words, 196 places, 512 wide", "2"),
+    op("mobilenet_features", "MobileNet features of one picture, 224×224→14×14×512", "1.3"),
     op("adam_step", "Adam step, 10 M parameters in 60 tensors", "1"),
+    op("bert_pretraining", "BERT-mini pre-training step, 64 pairs of 128 tokens", "2"),
     op("ram_training", "RAM training step, 64 scenes 60×60, 8 glimpses 12×12 at 3 scales", "3"),
     *(attention(f"full_d{d}_n{n}", f"full forward, D={d}, N={n}", "≥ 0.80 of peak" if d == 64 else "≥ 0.83 of peak", FULL, n, d)
       for d in (64, 128) for n in (512, 2048, 8192)),
@@ -189,6 +211,10 @@ CASES = [
     training("tiny", "Transformer-tiny (4+4, 128), 270 sentences of 8…22", "3"),
     training("base", "Transformer-base (6+6, 512), 82 sentences of 18…32", "1.7"),
     training_bahdanau("Bahdanau (512), 64 sentences of 10…20", "1.8"),
+    classifying("lstm", "LSTM + attention (128), 64 texts of 10…200", "3", "lstm", "small", 64, 10, 200),
+    classifying("transformer", "Transformer classifier (2, 128), 8 texts of 128", "1.3", "transformer", "small", 8, 128, 128),
+    classifying("bert_mini", "BERT-mini fine-tuning, 8 texts of 128", "1.3", "bert", "mini", 8, 128, 128),
+    classifying("bert_base", "BERT-base fine-tuning, 8 texts of 128", "1.3", "bert", "base", 8, 128, 128),
     translating("base", "float32", 1, 32, "1.5"),
     translating("base", "float32", 4, 32, "1.5"),
     translating("base", "float32", 1, 1, "0.95"),

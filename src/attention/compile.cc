@@ -37,9 +37,9 @@ int64_t head_period(const Pattern& pattern, int64_t heads) {
     return std::max<int64_t>(heads, 1);
   return std::visit(
       [&](const auto& member) -> int64_t {
+        using Member = std::remove_cvref_t<decltype(member)>;
         int64_t period = 1;
         if constexpr (requires { member.parts; }) {
-          using Member = std::remove_cvref_t<decltype(member)>;
           if constexpr (std::is_same_v<Member, PerHead>) {
             const auto count = static_cast<int64_t>(member.parts.size());
             require(heads % count == 0, "heads(...): got ", count, " patterns for ", heads,

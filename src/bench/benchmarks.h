@@ -65,6 +65,24 @@ struct TrainOptions {
 };
 Row bench_train(const TrainOptions& options);
 
+struct ClassifyOptions {
+  std::string model = "lstm", preset = "small";
+  int64_t texts = 32, shortest = 20, longest = 200;
+  double seconds = 2;
+
+  static constexpr auto fields() {
+    using T = ClassifyOptions;
+    return std::tuple{
+        Field{"model", &T::model, "model to train: lstm, han, transformer, or bert (fine-tuning)"},
+        Field{"preset", &T::preset, "size: small, or for bert tiny, mini or base"},
+        Field{"texts", &T::texts, "texts in a batch"},
+        Field{"shortest", &T::shortest, "tokens of the shortest text"},
+        Field{"longest", &T::longest, "tokens of the longest text"},
+        Field{"seconds", &T::seconds, "time to spend measuring, in seconds"}};
+  }
+};
+Row bench_classify(const ClassifyOptions& options);
+
 struct TranslateOptions {
   std::string model = "transformer", preset = "tiny", compute = "float32";
   int64_t batch = 32, sentences = 0, length = 24, beam = 1;

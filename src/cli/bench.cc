@@ -26,6 +26,13 @@ constexpr const char* kTrainFooter =
     "counted: no padding.\n"
     "  fovea bench train --preset tiny --threads 1 --json";
 
+constexpr const char* kClassifyFooter =
+    "A step is forward, backward, clipping and AdamW on one batch of texts of all lengths between --shortest and "
+    "--longest, with\n"
+    "the model's dropout; the vocabulary has 10 000 tokens, and there are two classes.\n"
+    "  fovea bench classify --model lstm --threads 1 --json\n"
+    "  fovea bench classify --model bert --preset mini --texts 8 --shortest 128 --longest 128";
+
 constexpr const char* kTranslateFooter =
     "Every sentence becomes exactly --length tokens, its end among them, so that any program given the same "
     "sentences does\n"
@@ -98,6 +105,8 @@ void add_bench(CLI::App& app) {
                                      bench::bench_train);
   add_benchmark<bench::EncodeOptions>(*verb, "encode", "measure reading with an encoder of the BERT family",
                                       kEncodeFooter, bench::bench_encode);
+  add_benchmark<bench::ClassifyOptions>(*verb, "classify", "measure steps of training a text classifier",
+                                        kClassifyFooter, bench::bench_classify);
   add_benchmark<bench::TranslateOptions>(*verb, "translate", "measure translation to a fixed length",
                                          kTranslateFooter, bench::bench_translate);
 }

@@ -192,32 +192,7 @@ class ByteBpe final : public MarkedTokenizer {
     return text;
   }
 
-  int64_t marks_around(bool pair) const override { return pair ? 4 : 2; }
-
-  MarkedText mark(std::span<const int32_t> text, int64_t limit) const override {
-    MarkedText marked;
-    append(marked, text.first(std::min(text.size(), room_within(limit, marks_around(false)))), marks_.begin);
-    return marked;
-  }
-
-  // <s> a </s></s> b </s>, all of one kind.
-  MarkedText mark(std::span<const int32_t> first, std::span<const int32_t> second,
-                  int64_t limit) const override {
-    const PairLengths kept = cut_pair(first.size(), second.size(), room_within(limit, marks_around(true)));
-    MarkedText marked;
-    append(marked, first.first(kept.first), marks_.begin);
-    append(marked, second.first(kept.second), marks_.end);
-    return marked;
-  }
-
  private:
-  void append(MarkedText& marked, std::span<const int32_t> text, int32_t before) const {
-    marked.ids.push_back(before);
-    marked.ids.insert(marked.ids.end(), text.begin(), text.end());
-    marked.ids.push_back(marks_.end);
-    marked.types.resize(marked.ids.size(), 0);
-  }
-
   const std::string& at(int32_t id) const {
     require(id >= 0 && id < size(), "token id ", id, " is outside the vocabulary of ", size());
     return tokens_[static_cast<size_t>(id)];
@@ -350,8 +325,8 @@ std::unique_ptr<MarkedTokenizer> make_byte_bpe(std::vector<std::string> tokens,
     joins.emplace(ByteBpe::key(a, b), ByteBpe::Joined{static_cast<int32_t>(rank), joined});
   }
   for (const std::string& token : options.whole) need(token);
-  const Marks marks{need(options.begin), need(options.end), need(options.unknown), find(options.mask),
-                    find(options.pad)};
+  const Marks marks{need(options.begin), need(options.end), need(options.unknown),
+                    find(options.mask),  find(options.pad), true};
   return std::make_unique<ByteBpe>(std::move(tokens), std::move(ids), std::move(joins), options, marks);
 }
 

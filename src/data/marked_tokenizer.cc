@@ -83,6 +83,30 @@ void count_in_characters(std::string_view text, std::vector<TokenSpan>& spans) {
   }
 }
 
+MarkedText MarkedTokenizer::mark(std::span<const int32_t> text, int64_t limit) const {
+  MarkedText marked;
+  append(marked, marks_.begin, text.first(std::min(text.size(), room_within(limit, marks_around(false)))), 0);
+  return marked;
+}
+
+MarkedText MarkedTokenizer::mark(std::span<const int32_t> first, std::span<const int32_t> second,
+                                 int64_t limit) const {
+  const PairLengths kept = cut_pair(first.size(), second.size(), room_within(limit, marks_around(true)));
+  MarkedText marked;
+  append(marked, marks_.begin, first.first(kept.first), 0);
+  append(marked, marks_.doubled ? marks_.end : -1, second.first(kept.second), marks_.doubled ? 0 : 1);
+  return marked;
+}
+
+// before: the mark that opens the text, or -1.
+void MarkedTokenizer::append(MarkedText& marked, int32_t before, std::span<const int32_t> text,
+                             int32_t type) const {
+  if (before >= 0) marked.ids.push_back(before);
+  marked.ids.insert(marked.ids.end(), text.begin(), text.end());
+  marked.ids.push_back(marks_.end);
+  marked.types.resize(marked.ids.size(), type);
+}
+
 void WholeTokens::add(const std::string& text, int32_t id, bool strip_left) {
   FOVEA_ASSERT(!text.empty());
   std::vector<Entry>& entries = by_first_byte_[static_cast<unsigned char>(text[0])];

@@ -17,6 +17,7 @@ struct Marks {
   int32_t begin = -1, end = -1;  // [CLS] and [SEP], or <s> and </s>
   int32_t unknown = -1;
   int32_t mask = -1, pad = -1;
+  bool doubled = false;  // RoBERTa's pairs: <s> a </s></s> b </s>, all of type 0
 };
 
 // What an encoder reads.
@@ -44,18 +45,20 @@ class MarkedTokenizer : public Tokenizer {
   virtual std::vector<TokenSpan> spans(std::string_view text) const;
 
   // How many marks stand around one text, or a pair of texts.
-  virtual int64_t marks_around(bool pair) const = 0;
+  int64_t marks_around(bool pair) const { return !pair ? 2 : marks_.doubled ? 4 : 3; }
   // One text between its marks. With limit > 0 the end of the text is cut so that no more tokens come out.
-  virtual MarkedText mark(std::span<const int32_t> text, int64_t limit = 0) const = 0;
+  MarkedText mark(std::span<const int32_t> text, int64_t limit = 0) const;
   // A pair. With a limit the longer text is cut, down to the length of the shorter; then both. Throws Error
   // where the limit leaves no room for the marks.
-  virtual MarkedText mark(std::span<const int32_t> first, std::span<const int32_t> second,
-                          int64_t limit = 0) const = 0;
+  MarkedText mark(std::span<const int32_t> first, std::span<const int32_t> second, int64_t limit = 0) const;
 
  protected:
   explicit MarkedTokenizer(const Marks& marks) : marks_(marks) {}
 
   Marks marks_;
+
+ private:
+  void append(MarkedText& marked, int32_t before, std::span<const int32_t> text, int32_t type) const;
 };
 
 // How many tokens of two texts are kept when both together may have `room`.

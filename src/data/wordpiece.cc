@@ -171,6 +171,30 @@ std::u32string normal_form(std::string_view text, const WordPieceOptions& option
   return lower;
 }
 
+// Calls visit(word, its length in characters, its first character's place in `normal`) for every word: white space
+// separates words, and a punctuation mark is a word of its own.
+template <class Visit>
+void for_each_word(std::u32string_view normal, Visit&& visit) {
+  std::string word;
+  int64_t length = 0, at = 0;  // of the word, in characters; and the next character
+  const auto end_word = [&] {
+    if (length > 0) visit(word, length, at - length);
+    word.clear();
+    length = 0;
+  };
+  for (const char32_t c : normal) {
+    const bool white = is_white(c), alone = !white && is_punctuation(c);
+    if (white || alone) end_word();
+    if (!white) {
+      append_utf8(word, c);
+      ++length;
+    }
+    ++at;
+    if (alone) end_word();
+  }
+  end_word();
+}
+
 // What English decoding glues to the word before it.
 bool is_glued(std::string_view token) {
   constexpr std::string_view kGlued[] = {".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re"};
@@ -191,7 +215,8 @@ class WordPiece final : public MarkedTokenizer {
       longest_piece_ = std::max(longest_piece_, token.size());
     }
     for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
-      if (mark >= 0) whole_.add(tokens_[static_cast<size_t>(mark)], mark);
+      if (mark >= 0)
+        whole_.add(tokens_[static_cast<size_t>(mark)], mark, mark == marks.mask && options.strip_before_mask);
     for (const std::string& token : options.whole) whole_.add(token, ids_.find(token)->second);
   }
 
@@ -270,32 +295,7 @@ class WordPiece final : public MarkedTokenizer {
     return text;
   }
 
-  int64_t marks_around(bool pair) const override { return pair ? 3 : 2; }
-
-  MarkedText mark(std::span<const int32_t> text, int64_t limit) const override {
-    MarkedText marked;
-    marked.ids.push_back(marks_.begin);
-    append(marked, text.first(std::min(text.size(), room_within(limit, marks_around(false)))), 0);
-    return marked;
-  }
-
-  MarkedText mark(std::span<const int32_t> first, std::span<const int32_t> second,
-                  int64_t limit) const override {
-    const PairLengths kept = cut_pair(first.size(), second.size(), room_within(limit, marks_around(true)));
-    MarkedText marked;
-    marked.ids.push_back(marks_.begin);
-    append(marked, first.first(kept.first), 0);
-    append(marked, second.first(kept.second), 1);
-    return marked;
-  }
-
  private:
-  void append(MarkedText& marked, std::span<const int32_t> text, int32_t type) const {
-    marked.ids.insert(marked.ids.end(), text.begin(), text.end());
-    marked.ids.push_back(marks_.end);
-    marked.types.resize(marked.ids.size(), type);
-  }
-
   bool is_inner(std::string_view token) const {
     return token.size() > options_.prefix.size() && token.starts_with(options_.prefix);
   }
@@ -308,31 +308,16 @@ class WordPiece final : public MarkedTokenizer {
   // spans: where the tokens come from, in characters of `text`; null: not asked for.
   void encode_plain(std::string_view text, std::vector<int32_t>& ids,
                     std::vector<TokenSpan>* spans = nullptr) const {
-    std::string word;
-    int64_t length = 0, at = 0;  // of the word, in characters; and the next character of the normal form
     std::vector<int64_t> origins;
-    const auto end_word = [&] {
+    const std::u32string normal = normal_form(text, options_, spans != nullptr ? &origins : nullptr);
+    for_each_word(normal, [&](const std::string& word, int64_t length, int64_t first) {
       const size_t before = ids.size();
-      if (length > 0) encode_word(word, length, ids);
+      encode_word(word, length, ids);
       if (spans != nullptr)
-        add_spans(std::span(ids).subspan(before), std::span(origins).subspan(at - length, length), *spans);
-      word.clear();
-      length = 0;
-    };
-    for (const char32_t c : normal_form(text, options_, spans != nullptr ? &origins : nullptr)) {
-      if (is_white(c)) {
-        end_word();
-        ++at;
-        continue;
-      }
-      const bool alone = is_punctuation(c);
-      if (alone) end_word();
-      append_utf8(word, c);
-      ++length;
-      ++at;
-      if (alone) end_word();
-    }
-    end_word();
+        add_spans(std::span(ids).subspan(before),
+                  std::span(origins).subspan(static_cast<size_t>(first), static_cast<size_t>(length)),
+                  *spans);
+    });
   }
 
   // The tokens of one word. origins: of each character of its normal form the character of the text.
@@ -381,6 +366,12 @@ class WordPiece final : public MarkedTokenizer {
 };
 
 }  // namespace
+
+void for_each_wordpiece_word(std::string_view text, const WordPieceOptions& options,
+                             const std::function<void(const std::string& word, int64_t length)>& visit) {
+  for_each_word(wordpiece_normal_form(text, options),
+                [&](const std::string& word, int64_t length, int64_t) { visit(word, length); });
+}
 
 bool is_punctuation(char32_t c) {
   if (c < 0x80)
@@ -431,8 +422,8 @@ std::unique_ptr<MarkedTokenizer> make_wordpiece(std::vector<std::string> tokens,
     return id;
   };
   for (const std::string& token : options.whole) need(token);
-  const Marks marks{need(options.begin), need(options.end), need(options.unknown), find(options.mask),
-                    find(options.pad)};
+  const Marks marks{need(options.begin), need(options.end), need(options.unknown),
+                    find(options.mask),  find(options.pad), options.doubled};
   return std::make_unique<WordPiece>(std::move(tokens), options, marks);
 }
 

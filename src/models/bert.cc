@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 
 #include "autograd/ops.h"
 #include "models/long_attention.h"
@@ -34,6 +35,7 @@ constexpr const char* kRandomBlocks[] = {"paper", "hf-eval", "none"};
 bool is_one_of(std::span<const char* const> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
+constexpr const char* kRelative = "relative_attention_num_buckets";
 
 std::string name_in_file(const std::string& model_type, const std::string& field) {
   if (model_type != "distilbert") return field;
@@ -44,6 +46,8 @@ std::string name_in_file(const std::string& model_type, const std::string& field
 
 bool is_in_file(const std::string& model_type, const std::string& field) {
   const bool big_bird = model_type == "big_bird";
+  if (field == kRelative) return model_type == "mpnet";
+  if (field == "type_vocab_size" && model_type == "mpnet") return false;
   if (field == "global_tokens") return big_bird || model_type == "longformer";
   if (is_one_of(kOnlyBigBird, field)) return big_bird;
   return model_type != "distilbert" || !is_one_of(kNotDistilbert, field);
@@ -123,6 +127,9 @@ const BertConfig& checked(const BertConfig& c, const std::string& where) {
   require(c.pad_token_id.value_or(0) >= 0 && c.first_position() >= 0 && c.longest() >= 1, where,
           ": pad_token_id is ", c.pad_token_id.value_or(0), ", which leaves none of ",
           c.max_position_embeddings, " places");
+  // Hugging Face's MPNet has 32 whatever the config says.
+  require(c.model_type != "mpnet" || c.relative_attention_num_buckets == 32, where, ": ", kRelative, " is ",
+          c.relative_attention_num_buckets, ", wanted 32");
   const auto probability = [&](const char* name, float value) {
     require(value >= 0 && value < 1, where, ": ", name_in_file(c.model_type, name), " is ", value,
             ", wanted 0 or more and less than 1");
@@ -155,7 +162,14 @@ const BertConfig& checked(const BertConfig& c, const std::string& where) {
   return c;
 }
 
-nn::TransformerOptions layer_options(const BertConfig& c) {
+// MPNet's buckets of distances are T5's.
+AttentionSpec layer_spec(const BertConfig& c) {
+  AttentionSpec spec;
+  if (c.model_type == "mpnet") spec.terms.relative = {.buckets = c.relative_attention_num_buckets};
+  return spec;
+}
+
+nn::TransformerOptions layer_options(const BertConfig& c, const Var& relative) {
   return {.width = c.hidden_size,
           .heads = c.num_attention_heads,
           .hidden = c.intermediate_size,
@@ -164,8 +178,10 @@ nn::TransformerOptions layer_options(const BertConfig& c) {
           .hidden_dropout = 0,
           .activation = bert_activation(c.hidden_act),
           .epsilon = c.layer_norm_eps,
+          .spec = layer_spec(c),
           .qkv_bias = c.use_bias,
-          .global_projections = c.model_type == "longformer"};
+          .global_projections = c.model_type == "longformer",
+          .relative = relative};
 }
 
 // RoBERTa and Longformer count the tokens that are no padding, and begin after the padding token's id, which
@@ -193,16 +209,18 @@ Activation bert_activation(const std::string& hidden_act) {
 
 BertConfig bert_config(const Json& json, const std::string& where) {
   const bool known = json.is_object() && (json.contains("model_type") || json.contains("hidden_size"));
-  require(known, where,
-          ": not the config of a BERT-family model; wanted model_type bert, distilbert, roberta, longformer "
-          "or big_bird");
+  require(
+      known, where,
+      ": not the config of a BERT-family model; wanted model_type bert, distilbert, roberta, xlm-roberta, mpnet, "
+      "longformer or big_bird");
   BertConfig config;
   if (json.contains("model_type"))
     value_from_json(json["model_type"], config.model_type, where + ": model_type");
   const std::string& type = config.model_type;
-  constexpr const char* kTypes[] = {"bert", "distilbert", "roberta", "longformer", "big_bird"};
+  constexpr const char* kTypes[] = {"bert",  "distilbert", "roberta", "xlm-roberta",
+                                    "mpnet", "longformer", "big_bird"};
   require(is_one_of(kTypes, type), where, ": model_type is ", in_quotes(type),
-          ", wanted bert, distilbert, roberta, longformer or big_bird");
+          ", wanted bert, distilbert, roberta, xlm-roberta, mpnet, longformer or big_bird");
   refuse_variants(json, where);
   // Where a file is silent, Hugging Face's own defaults hold.
   if (type == "distilbert") {
@@ -210,9 +228,11 @@ BertConfig bert_config(const Json& json, const std::string& where) {
     config.num_hidden_layers = 6;
     config.classifier_dropout = 0.2f;
   }
-  if (type == "roberta") {
-    config.vocab_size = 50265;
-    config.pad_token_id = 1;
+  if (config.counts_from_pad()) config.pad_token_id = 1;
+  if (type == "roberta") config.vocab_size = 50265;
+  if (type == "mpnet") {
+    config.vocab_size = 30527;
+    config.type_vocab_size = 0;
   }
   if (type == "longformer") config.pad_token_id = 1;
   if (type == "big_bird") {
@@ -227,12 +247,23 @@ BertConfig bert_config(const Json& json, const std::string& where) {
   });
   if (type == "longformer") config.attention_window = read_windows(json, config.num_hidden_layers, where);
   config.labels = read_labels(json, where);
+  if (config.problem_type) {
+    const std::string& problem = *config.problem_type;
+    require(problem == "single_label_classification" || problem == "multi_label_classification" ||
+                problem == "regression",
+            where, ": problem_type is ", in_quotes(problem),
+            ", wanted single_label_classification, multi_label_classification or regression");
+  }
   return checked(config, where);
 }
 
 Json bert_config_json(const BertConfig& config) {
   Json json = Json::object();
   for_each_field<BertConfig>([&](const auto& field) {
+    using Value = std::remove_cvref_t<decltype(config.*field.member)>;
+    // What transformers leaves out when it is not known.
+    if constexpr (std::same_as<Value, std::optional<std::string>> || std::same_as<Value, std::optional<bool>>)
+      if (!(config.*field.member)) return;
     if (is_in_file(config.model_type, field.name))
       json[name_in_file(config.model_type, field.name)] = value_to_json(config.*field.member);
   });
@@ -259,7 +290,12 @@ Bert::MaskedLm::MaskedLm(const BertConfig& config, Rng& rng)
 
 Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     : embedding_norm(checked(config, config.model_type).hidden_size, config.layer_norm_eps),
-      encoder(layer_options(config), config.num_hidden_layers, false, rng),
+      relative_bias(config.model_type != "mpnet"
+                        ? Var()
+                        : add_parameter("relative_bias", nn::constant({config.relative_attention_num_buckets,
+                                                                       config.num_attention_heads},
+                                                                      0))),
+      encoder(layer_options(config, relative_bias), config.num_hidden_layers, false, rng),
       config_(config),
       heads_(heads),
       token_output_([this] {
@@ -274,7 +310,7 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     type_embedding = add_parameter("embeddings.type", nn::constant({config.type_vocab_size, width}, 0));
   add_child("embeddings.norm", embedding_norm);
   add_child("encoder", encoder);
-  heads_.pooler |= heads.labels > 0;
+  heads_.pooler |= heads.labels > 0 || heads.next_sentence;
   if (heads_.pooler) {
     pooler = std::make_unique<nn::Linear>(width, width, rng);
     add_child("pooler", *pooler);
@@ -283,6 +319,11 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     masked_lm = std::make_unique<MaskedLm>(config, rng);
     add_child("masked_lm", *masked_lm);
     add_projection(token_output_);
+  }
+  if (heads.next_sentence) {
+    require(config.model_type == "bert", config.model_type, ": it has no head for the next sentence");
+    next_sentence = std::make_unique<nn::Linear>(width, 2, rng);
+    add_child("next_sentence", *next_sentence);
   }
   if (heads.labels > 0) {
     classifier = std::make_unique<nn::Linear>(width, heads.labels, rng);
@@ -325,6 +366,11 @@ void Bert::choose_random_blocks(const std::string& choice) {
   require(is_one_of(kRandomBlocks, choice), "random blocks: got ", in_quotes(choice),
           ", wanted paper, hf-eval or none");
   config_.random_blocks = choice;
+}
+
+void Bert::describe_task(const std::optional<std::string>& problem_type, bool pairs) {
+  config_.problem_type = problem_type;
+  config_.pairs = pairs ? std::optional(true) : std::nullopt;
 }
 
 Var Bert::dropped(const Var& x, float dropout, nn::Context& context) const {
@@ -392,16 +438,30 @@ Var Bert::class_logits(const Var& hidden, std::span<const int64_t> lengths, nn::
   require(classifier != nullptr, config_.model_type, ": the model has no classifier");
   const float dropout = config_.classifier_dropout.value_or(config_.hidden_dropout_prob);
   Var first = first_tokens(hidden, lengths);
-  if (config_.model_type == "roberta" || config_.is_long()) first = dropped(first, dropout, context);
+  if (config_.counts_from_pad() || config_.is_long()) first = dropped(first, dropout, context);
   return (*classifier)(dropped(through_pooler(first), dropout, context));
 }
 
-Var Bert::token_logits(const Var& rows) const {
+Var Bert::masked_states(const Var& rows) const {
   require(masked_lm != nullptr, config_.model_type, ": the model has no head for masked tokens");
   // RoBERTa's and Longformer's head is gelu whatever the layers are.
   const Activation activation =
       config_.counts_from_pad() ? Activation::gelu : bert_activation(config_.hidden_act);
-  return token_output_(masked_lm->norm(masked_lm->dense(rows, activation)));
+  return masked_lm->norm(masked_lm->dense(rows, activation));
+}
+
+Var Bert::token_logits(const Var& rows) const {
+  return token_output_(masked_states(rows));
+}
+
+Var Bert::masked_loss(const Var& rows, std::span<const int32_t> targets) const {
+  const Var& output = masked_lm->output.defined() ? masked_lm->output : word_embedding;
+  return linear_cross_entropy(masked_states(rows), output, masked_lm->bias, targets).loss;
+}
+
+Var Bert::next_logits(const Var& hidden, std::span<const int64_t> lengths) const {
+  require(next_sentence != nullptr, config_.model_type, ": the model has no head for the next sentence");
+  return (*next_sentence)(pooled(hidden, lengths));
 }
 
 }  // namespace fovea::models

@@ -8,6 +8,7 @@
 #include "autograd/tape.h"
 #include "io/file.h"
 #include "models/bert_names.h"
+#include "models/published_weights.h"
 #include "nn/weights.h"
 
 namespace fovea::models {
@@ -97,21 +98,13 @@ void refuse_leftovers(const WeightFolder& weights, const BertConfig& config, con
 
 // The tensor of one parameter, its parts joined. Throws Error naming a part of another shape.
 Tensor read(const WeightFolder& weights, const Names& names, const BertName& name, const Shape& shape) {
-  const auto parts = static_cast<int64_t>(name.theirs.size());
-  Tensor whole = parts > 1 ? Tensor(shape) : Tensor();
-  Shape wanted = shape;
-  wanted.set(0, shape[0] / parts);
-  for (int64_t i = 0; i < parts; ++i) {
-    const std::string& theirs = name.theirs[static_cast<size_t>(i)];
-    const std::string found = names.find(theirs, name.of_head);
-    require(!found.empty(), weights.where(), ": no tensor ",
+  std::vector<std::string> found;
+  for (const std::string& theirs : name.theirs) {
+    found.push_back(names.find(theirs, name.of_head));
+    require(!found.back().empty(), weights.where(), ": no tensor ",
             in_quotes(name.of_head ? theirs : names.prefix() + theirs));
-    const Shape& got = weights.entry(found).shape;
-    require(got == wanted, weights.where(), ": ", in_quotes(found), " has shape ", got, ", wanted ", wanted);
-    if (parts == 1) return weights.tensor(found);
-    whole.narrow(0, i * wanted[0], wanted[0]).copy_from(weights.tensor(found));
   }
-  return whole;
+  return joined_tensor(weights, found, shape);
 }
 
 // What a wanted model can take from the folder: the encoder, and of the heads what is there. A classifier of
@@ -123,6 +116,7 @@ std::vector<BertName> names_to_read(const BertConfig& config, const BertHeads& w
   std::erase_if(all, [&](const BertName& name) {
     return (!pooler && name.ours.starts_with("pooler.")) ||
            (!there.masked_lm && name.ours.starts_with("masked_lm.")) ||
+           (!there.next_sentence && name.ours.starts_with("next_sentence.")) ||
            (wanted.labels != there.labels && name.ours.starts_with("classifier."));
   });
   return all;
@@ -140,11 +134,12 @@ BertConfig read_bert_config(const fs::path& folder) {
 BertHeads heads_in(const WeightFolder& weights, const BertConfig& config) {
   const Names names(weights, config);
   const std::vector<BertName> all =
-      names_around_layers(config, {.pooler = true, .masked_lm = true, .labels = 1});
+      names_around_layers(config, {.pooler = true, .masked_lm = true, .next_sentence = true, .labels = 1});
   BertHeads heads;
   // A classifier may have a pooler of its own beside the encoder's.
   heads.pooler = has_all(names, names_around_layers(config, {.pooler = true}), "pooler.");
   heads.masked_lm = has_all(names, all, "masked_lm.");
+  heads.next_sentence = config.model_type == "bert" && heads.pooler && has_all(names, all, "next_sentence.");
   if (!has_all(names, all, "pooler.") || !has_all(names, all, "classifier.")) return heads;
   heads.pooler = true;
   for (const BertName& name : all)
@@ -197,14 +192,9 @@ std::vector<TensorToWrite> bert_weights(const Bert& network) {
   const std::string prefix = bert_prefix(network.config());
   std::vector<TensorToWrite> all;
   for (const BertName& name : bert_names(network.config(), network.heads())) {
-    const Tensor& whole = values.at(name.ours);
-    const auto parts = static_cast<int64_t>(name.theirs.size());
-    const int64_t rows = whole.size(0) / parts;
-    for (int64_t i = 0; i < parts; ++i) {
-      const std::string& theirs = name.theirs[static_cast<size_t>(i)];
-      all.push_back(
-          TensorToWrite::floats(name.of_head ? theirs : prefix + theirs, whole.narrow(0, i * rows, rows)));
-    }
+    std::vector<std::string> theirs;
+    for (const std::string& part : name.theirs) theirs.push_back(name.of_head ? part : prefix + part);
+    append_shares(all, theirs, values.at(name.ours));
   }
   return all;
 }
@@ -213,15 +203,18 @@ void save_bert(const fs::path& folder, const Bert& network) {
   make_directories(folder);
   save_safetensors(folder / "model.safetensors", bert_weights(network), nn::weights_metadata());
   const std::string& type = network.config().model_type;
-  const std::string family = type == "bert"         ? "Bert"
-                             : type == "roberta"    ? "Roberta"
-                             : type == "longformer" ? "Longformer"
-                             : type == "big_bird"   ? "BigBird"
-                                                    : "DistilBert";
+  const std::string family = type == "bert"          ? "Bert"
+                             : type == "roberta"     ? "Roberta"
+                             : type == "xlm-roberta" ? "XLMRoberta"
+                             : type == "mpnet"       ? "MPNet"
+                             : type == "longformer"  ? "Longformer"
+                             : type == "big_bird"    ? "BigBird"
+                                                     : "DistilBert";
   const BertHeads& heads = network.heads();
-  const char* kind = heads.labels > 0  ? "ForSequenceClassification"
-                     : heads.masked_lm ? "ForMaskedLM"
-                                       : "Model";
+  const char* kind = heads.labels > 0                         ? "ForSequenceClassification"
+                     : heads.masked_lm && heads.next_sentence ? "ForPreTraining"
+                     : heads.masked_lm                        ? "ForMaskedLM"
+                                                              : "Model";
   Json json = bert_config_json(network.config());
   json["architectures"] = {family + kind};
   save_json(folder / "config.json", json);

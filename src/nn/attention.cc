@@ -120,6 +120,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
   if (options_.kv_heads == 0) options_.kv_heads = options_.heads;
   const int64_t width = options_.width, heads = options_.heads, kv_heads = options_.kv_heads;
   const AttentionSpec& spec = options_.spec;
+  const Var& relative = options_.relative;
   require(heads > 0 && width % heads == 0, "attention: ", heads, " heads do not divide the width ", width);
   require(kv_heads > 0 && heads % kv_heads == 0, "attention: ", kv_heads, " key heads do not divide ", heads,
           " heads");
@@ -144,7 +145,8 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
     add_projection(global_query_);
     add_projection(global_keys_values_);
   }
-  if (spec.terms.relative.buckets != 0)
+  terms_.relative = relative;
+  if (spec.terms.relative.buckets != 0 && !relative.defined())
     terms_.relative = add_parameter("relative", normal({spec.terms.relative.buckets, heads}, 0, 0.02f, rng));
   if (spec.terms.sink) terms_.sink = add_parameter("sink", constant({heads}, 0));
   add_child("out_proj", out_proj_);

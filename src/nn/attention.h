@@ -21,6 +21,8 @@ struct MultiHeadOptions {
   std::optional<RotaryOptions> rotary = {};
   bool qkv_bias = true;             // false: a bias on the output alone
   bool global_projections = false;  // Longformer: global rows have projections of their own
+  Var relative =
+      {};  // the table of relative positions where another owns it; undefined: a parameter of this layer
 };
 
 // Rows of a packed batch that see every token of their text, whatever the pattern says of the other rows:

@@ -14,7 +14,8 @@ MultiHeadOptions attention_options(const TransformerOptions& options, const Atte
           .spec = spec,
           .rotary = options.rotary,
           .qkv_bias = options.qkv_bias,
-          .global_projections = options.global_projections};
+          .global_projections = options.global_projections,
+          .relative = options.relative};
 }
 
 MultiHeadOptions cross_options(const TransformerOptions& options) {

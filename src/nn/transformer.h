@@ -26,6 +26,9 @@ struct TransformerOptions {
   AttentionSpec spec = {};  // of self-attention
   std::optional<RotaryOptions> rotary = {};
   bool qkv_bias = true, global_projections = false;  // of self-attention; see MultiHeadOptions
+  // Where spec has relative positions: one table [buckets, heads] for all layers, owned elsewhere. Undefined: each
+  // layer has its own.
+  Var relative = {};
 };
 
 // linear2(dropout(activation(linear1(x))))

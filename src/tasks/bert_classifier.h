@@ -39,13 +39,19 @@ inline constexpr const char* kBertModel = "bert";
 // A folder saved with a head for labels (BertForSequenceClassification): config.json names them. Throws Error
 // when there is none, or a file is missing, damaged or does not fit.
 ClassifierParts load_bert_classifier(const std::filesystem::path& folder);
-// An encoder with a fresh head for `labels`, to be trained. max_tokens: most of a text; 0: what the model can
-// read.
-ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::vector<std::string> labels,
-                                      int64_t max_tokens, const EncoderChoices& choices, Rng& rng);
-// A checkpoint of a training: Fovea's own config, the encoder's among its settings.
+// An encoder with a fresh head, to be trained.
+struct BertHead {
+  std::vector<std::string> labels;  // none for a number
+  data::LabelForm form = data::LabelForm::one;
+  bool pairs = false;
+  int64_t max_tokens = 0;  // most of a text; 0: what the model can read
+};
+ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
+                                      const EncoderChoices& choices, Rng& rng);
+// A checkpoint of a training: Fovea's own config, the encoder's among its settings. parts: what that config says of
+// labels and texts.
 ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
-                                     std::vector<std::string> labels, int64_t max_tokens);
+                                     ClassifierParts parts);
 
 // Longformer and BigBird: which tokens are global from now on. Throws Error for other models.
 void choose_global(ClassifierParts& parts, const std::string& choice);

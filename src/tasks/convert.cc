@@ -5,6 +5,7 @@
 #include "models/bert_folder.h"
 #include "models/lengthen.h"
 #include "tasks/encoder.h"
+#include "tasks/encoder_files.h"
 #include "tasks/translator.h"
 
 namespace fovea::tasks {
@@ -52,7 +53,7 @@ std::string convert_to_long(const fs::path& folder, const std::string& to, int64
   const auto made = models::lengthened(*parts.network, to == "bigbird" ? "big_bird" : to, max_tokens);
   DirectorySet set(out);
   models::save_bert(set.path(), *made);
-  for (const auto& [name, bytes] : tokenizer_files(model))
+  for (const auto& [name, bytes] : read_tokenizer_files(model))
     set.write(name, [&, &file_name = name, &content = bytes](FileWriter& file) {
       file.write(file_name == "tokenizer_config.json"
                      ? with_max_tokens(content, max_tokens, (model / file_name).string())

@@ -57,16 +57,6 @@ std::vector<MaskCandidate> best_of(std::span<const float> logits, int64_t top,
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> tokenizer_files(const std::filesystem::path& folder) {
-  constexpr const char* kNames[] = {"vocab.txt",   "tokenizer.json", "tokenizer_config.json",
-                                    "vocab.json",  "merges.txt",     "special_tokens_map.json",
-                                    "spiece.model"};
-  std::vector<std::pair<std::string, std::string>> files;
-  for (const char* name : kNames)
-    if (path_exists(folder / name)) files.emplace_back(name, read_text(folder / name));
-  return files;
-}
-
 void take_global(models::Bert& network, const data::Tokenizer& tokenizer) {
   const std::string own = network.config().global_tokens;
   if (!own.empty()) network.choose_global(own, tokenizer);

@@ -34,9 +34,6 @@ EncoderParts load_encoder(const std::filesystem::path& folder,
                           const std::optional<models::BertHeads>& heads = {},
                           const std::string& compute = "float32");
 
-// The files that a tokenizer came in, by name, with their content: a tokenizer travels as it is.
-std::vector<std::pair<std::string, std::string>> tokenizer_files(const std::filesystem::path& folder);
-
 // Longformer and BigBird: the global tokens that the folder's config names, where it names any.
 void take_global(models::Bert& network, const data::Tokenizer& tokenizer);
 

@@ -62,6 +62,7 @@ TEST(Spec, PrintsWhatItParses) {
            "dot / heads(causal; window(4,0) | strided(8,top_left); full) & causal / soft",
            "dot / predicate(even) / soft(1e-07)",
            "location / full / soft",
+           "dot / within(3,4; window(1,1) | global(0); full) / identity",
        }) {
     EXPECT_EQ(to_string(parse_spec(text, predicates)), text);
   }

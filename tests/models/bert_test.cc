@@ -13,22 +13,31 @@ namespace {
 
 using testing::HasSubstr;
 
-const GoldenBerts& golden() {
-  static const GoldenBerts berts;
-  return berts;
+const GoldenBerts& golden(const std::string& file = "bert") {
+  static const GoldenBerts berts, encoders("encoders");
+  return file == "bert" ? berts : encoders;
+}
+
+void expect_equal(const GoldenBerts& golden) {
+  for (size_t i = 0; i < golden.size(); ++i) {
+    SCOPED_TRACE(message(i, " ", golden.name(i)));
+    const TemporaryDirectory folder;
+    golden.write(i, folder.path());
+    Rng rng(1);
+    const LoadedBert loaded = load_bert(folder.path(), rng);
+    ASSERT_THAT(loaded.fresh, testing::IsEmpty());
+    expect_golden(golden, i, *loaded.network, {.training = true});
+  }
 }
 
 TEST(BertGolden, FoldersEqualHuggingFacesOutputsGradientsAndTenSteps) {
   ASSERT_EQ(golden().size(), 10u);
-  for (size_t i = 0; i < golden().size(); ++i) {
-    SCOPED_TRACE(message(i, " ", golden().name(i)));
-    const TemporaryDirectory folder;
-    golden().write(i, folder.path());
-    Rng rng(1);
-    const LoadedBert loaded = load_bert(folder.path(), rng);
-    ASSERT_THAT(loaded.fresh, testing::IsEmpty());
-    expect_golden(golden(), i, *loaded.network, {.training = true});
-  }
+  expect_equal(golden());
+}
+
+TEST(BertGolden, XlmRobertaAndMpnetFoldersDoTheSame) {
+  ASSERT_EQ(golden("encoders").size(), 5u);
+  expect_equal(golden("encoders"));
 }
 
 class BertFolders : public testing::Test {

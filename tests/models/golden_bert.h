@@ -1,5 +1,5 @@
-// The golden models of the BERT family, as Hugging Face folders: what tests/golden/make_bert.py ("bert") and
-// make_long.py ("long") made.
+// The golden models of the BERT family, as Hugging Face folders: what tests/golden/make_bert.py ("bert"),
+// make_encoders.py ("encoders") and make_long.py ("long") made.
 #pragma once
 
 #include <functional>
