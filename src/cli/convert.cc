@@ -39,6 +39,8 @@ void run_long(const Flags& flags) {
 
 void run(const Flags& flags) {
   if (is_long(flags.to)) return run_long(flags);
+  require(flags.to == "int8" || flags.to == "float32", "--to: got '", flags.to,
+          "', wanted int8, float32, longformer or bigbird");
   require(!flags.max_tokens, "--max-tokens is for --to longformer and --to bigbird; got --to ", flags.to);
   const tasks::Conversion done = tasks::convert_translation(flags.folder, flags.to, flags.out);
   std::cout << flags.out << ": " << flags.to << ", " << done.bytes_after << " bytes of weights instead of "

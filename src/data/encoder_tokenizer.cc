@@ -237,6 +237,7 @@ void read_unigram_normalizer(const LargeJson& json, UnigramParts& parts, const s
       continue;
     }
     const bool strips_end = type == "Strip" && !is_set(step, "strip_left") && is_set(step, "strip_right");
+    if (type == "Strip" && !is_set(step, "strip_left") && !strips_end) continue;  // strips nothing
     const bool joins_spaces =
         type == "Replace" && step.contains("pattern") && step["pattern"].is_object() &&
         step["pattern"].value("Regex", LargeJson()) == " {2,}" &&
@@ -351,13 +352,30 @@ bool may_have_any(const std::string& model_type) {
   return model_type == "longformer" || model_type == "big_bird";
 }
 
-bool holds_byte_bpe(const fs::path& folder) {
-  if (path_exists(folder / "merges.txt")) return true;
+// The type of the model in a folder's tokenizer.json: "BPE", "Unigram"; empty: none is needed, or there is none.
+std::string type_in_json(const fs::path& folder) {
   const fs::path path = folder / "tokenizer.json";
-  if (path_exists(folder / "vocab.txt") || !path_exists(path)) return false;
+  if (path_exists(folder / "vocab.txt") || !path_exists(path)) return {};
   const LargeJson json = parse_large_json(read_text(path, kLargestFile), path.string());
-  return json.is_object() && json.contains("model") && json["model"].is_object() &&
-         json["model"].value("type", LargeJson()) == "BPE";
+  return json.is_object() && json.contains("model") ? type_of(json["model"]) : std::string();
+}
+
+bool holds_byte_bpe(const fs::path& folder) {
+  return path_exists(folder / "merges.txt") || type_in_json(folder) == "BPE";
+}
+
+bool holds_pieces(const fs::path& folder) {
+  return path_exists(folder / "spiece.model") || type_in_json(folder) == "Unigram";
+}
+
+// What transformers prefers comes first: tokenizer.json.
+UnigramParts read_big_bird(const fs::path& folder, std::string& name) {
+  const fs::path json = folder / "tokenizer.json", model = folder / "spiece.model";
+  const bool from_json = path_exists(json);
+  name = (from_json ? json : model).string();
+  std::string text = read_text(name, kLargestFile);
+  return from_json ? parse_unigram_json(text, name, big_bird_options())
+                   : parse_big_bird_model(std::move(text), name);
 }
 
 }  // namespace
@@ -417,7 +435,7 @@ ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name)
   return parts;
 }
 
-UnigramParts parse_unigram_json(std::string_view text, const std::string& name) {
+UnigramParts parse_unigram_json(std::string_view text, const std::string& name, const UnigramOptions& marks) {
   const LargeJson json = parse_large_json(text, name);
   require(json.is_object(), name, ": wanted an object with model and pre_tokenizer");
   const LargeJson& model = typed_member(json, "model", "Unigram", name);
@@ -425,6 +443,7 @@ UnigramParts parse_unigram_json(std::string_view text, const std::string& name) 
           ": the model has no vocab");
   require(!is_set(model, "byte_fallback"), name, ": byte_fallback is set, which is not supported");
   UnigramParts parts;
+  parts.options = marks;
   for (const LargeJson& entry : model["vocab"]) {
     require(entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number(), name,
             ": the vocabulary wants a piece and its score for each token");
@@ -445,7 +464,7 @@ UnigramParts parse_unigram_json(std::string_view text, const std::string& name) 
 }
 
 void apply_tokenizer_config(const LargeJson& json, UnigramParts& parts, const std::string& name) {
-  read_marks(json, {"XLMRobertaTokenizer"}, parts, name);
+  read_marks(json, {"XLMRobertaTokenizer", "BigBirdTokenizer"}, parts, name);
   read_added_object(json, parts, name);
 }
 
@@ -477,8 +496,9 @@ EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::strin
     loaded.tokenizer = make_byte_bpe(std::move(parts.tokens), parts.merges, parts.options, name);
     return loaded;
   }
-  if (model_type == "xlm-roberta") {
-    UnigramParts parts = read_unigram(folder, name);
+  const bool big_bird = may_have_any(model_type) && holds_pieces(folder);
+  if (model_type == "xlm-roberta" || big_bird) {
+    UnigramParts parts = big_bird ? read_big_bird(folder, name) : read_unigram(folder, name);
     loaded.max_tokens = read_tokenizer_config(folder, parts);
     loaded.tokenizer = make_unigram(std::move(parts), name);
     return loaded;

@@ -48,7 +48,8 @@ ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name)
 
 // The same of a SentencePiece unigram model: its pieces and scores, character replacements, and how white space is
 // cut.
-UnigramParts parse_unigram_json(std::string_view text, const std::string& name);
+UnigramParts parse_unigram_json(std::string_view text, const std::string& name,
+                                const UnigramOptions& marks = {});
 
 // Sets what a tokenizer_config.json says. Tokens that were added to the vocabulary are appended to it.
 void apply_tokenizer_config(const nlohmann::json& json, WordPieceParts& parts, const std::string& name);

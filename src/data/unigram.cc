@@ -140,6 +140,26 @@ UnigramParts parse_xlm_roberta_model(std::string bytes, const std::string& name)
   return parts;
 }
 
+UnigramOptions big_bird_options() {
+  return {.begin = "[CLS]", .end = "[SEP]", .mask = "[MASK]", .doubled = false};
+}
+
+UnigramParts parse_big_bird_model(std::string bytes, const std::string& name) {
+  const PieceModel model(bytes, name);
+  UnigramParts parts;
+  parts.options = big_bird_options();
+  parts.options.unknown = model.piece(model.unknown());
+  parts.model = std::move(bytes);
+  for (int32_t id = 0; id < model.size(); ++id) {
+    parts.ids.push_back(id);
+    parts.tokens.push_back(model.piece(id));
+  }
+  for (const char* const mark : {"<s>", "</s>"})
+    if (std::find(parts.tokens.begin(), parts.tokens.end(), mark) != parts.tokens.end())
+      parts.options.whole.emplace_back(mark);
+  return parts;
+}
+
 std::unique_ptr<MarkedTokenizer> make_unigram(UnigramParts parts, const std::string& name) {
   constexpr size_t kMostWhole = 10'000;  // each is looked for in every text
   const UnigramOptions& options = parts.options;
@@ -164,7 +184,7 @@ std::unique_ptr<MarkedTokenizer> make_unigram(UnigramParts parts, const std::str
   };
   for (const std::string& token : options.whole) need(token);
   const Marks marks{need(options.begin), need(options.end), need(options.unknown),
-                    find(options.mask),  find(options.pad), true};
+                    find(options.mask),  find(options.pad), options.doubled};
   if (!parts.model.empty()) {
     PieceModel model(parts.model, name);
     return std::make_unique<Unigram>(std::move(parts), std::move(model), std::nullopt, marks);

@@ -1,4 +1,4 @@
-// The tokenizer of XLM-RoBERTa and its kin: a SentencePiece unigram model between RoBERTa's marks, with ids of
+// The tokenizer of XLM-RoBERTa, BigBird and their kin: a SentencePiece unigram model between RoBERTa's marks, with ids of
 // its own. From sentencepiece.bpe.model the same ids as the SentencePiece library gives, moved to make room for
 // the marks; from tokenizer.json the same as Hugging Face's `tokenizers`, which replaces characters a little
 // otherwise.
@@ -18,7 +18,11 @@ struct UnigramOptions {
   std::string begin = "<s>", end = "</s>", unknown = "<unk>", mask = "<mask>", pad = "<pad>";
   bool strip_before_mask = true;        // white space before the mask belongs to it
   std::vector<std::string> whole = {};  // more tokens that are never cut
+  bool doubled = true;                  // pairs stand between RoBERTa's doubled marks
 };
+
+// BigBird's marks, which are BERT's.
+UnigramOptions big_bird_options();
 
 struct UnigramParts {
   std::vector<std::string> tokens;  // a token's id is its place
@@ -38,6 +42,9 @@ struct UnigramParts {
 // From the content of a sentencepiece.bpe.model: <s>, <pad>, </s> and <unk>, the other pieces of the model in its
 // order, and <mask>. Throws Error when its first pieces are not <unk>, <s> and </s>.
 UnigramParts parse_xlm_roberta_model(std::string bytes, const std::string& name);
+
+// From the content of a spiece.model: the pieces of the model in its order, marks among them.
+UnigramParts parse_big_bird_model(std::string bytes, const std::string& name);
 
 // `name` is for messages. Throws Error on tokens that are empty or stand twice, and on marks that are missing.
 std::unique_ptr<MarkedTokenizer> make_unigram(UnigramParts parts, const std::string& name);

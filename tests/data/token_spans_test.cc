@@ -32,7 +32,16 @@ void expect_spans(const MarkedTokenizer& tokenizer, const std::string& name, boo
       found.push_back({span.begin, span.end});
     }
     EXPECT_EQ(ids, tokenizer.encode(texts[i])) << name << " text " << i << ": " << texts[i];
-    EXPECT_EQ(found, golden()[name][i]) << name << " text " << i << ": " << texts[i];
+    const Json& wanted = golden()[name][i];
+    ASSERT_EQ(found.size(), wanted.size()) << name << " text " << i << ": " << texts[i];
+    for (size_t t = 0; t < found.size(); ++t) {
+      // A token of spaces alone stands for no character, wherever that is.
+      const bool empty = wanted[t][0] == wanted[t][1];
+      if (empty)
+        EXPECT_EQ(found[t][0], found[t][1]) << name << " text " << i << ", token " << t << ": " << texts[i];
+      else
+        EXPECT_EQ(found[t], wanted[t]) << name << " text " << i << ", token " << t << ": " << texts[i];
+    }
   }
 }
 
