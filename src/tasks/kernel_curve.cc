@@ -67,8 +67,9 @@ std::string stage_of(const std::string& block) {
 }
 
 Chart chart_of(const KernelCurve& curve) {
-  Chart chart{
-      .across = "size of the content (1: as it is)", .left = "weight of the largest kernel", .series = {}};
+  Chart chart{.across = "size of the content in percent (100: as it is)",
+              .left = "weight of the largest kernel",
+              .series = {}};
   std::vector<std::string> stages;
   for (const std::string& block : curve.blocks)
     if (stages.empty() || stages.back() != stage_of(block)) stages.push_back(stage_of(block));
@@ -78,13 +79,13 @@ Chart chart_of(const KernelCurve& curve) {
       std::vector<double> own;
       for (size_t b = 0; b < curve.blocks.size(); ++b)
         if (stage_of(curve.blocks[b]) == stage) own.push_back(curve.weights[i][b]);
-      series.points.push_back({curve.scales[i], mean_of(own)});
+      series.points.push_back({100 * curve.scales[i], mean_of(own)});
     }
     chart.series.push_back(std::move(series));
   }
   Series all{.name = "mean of all blocks", .points = {}};
   for (size_t i = 0; i < curve.scales.size(); ++i)
-    all.points.push_back({curve.scales[i], mean_of(curve.weights[i])});
+    all.points.push_back({100 * curve.scales[i], mean_of(curve.weights[i])});
   chart.series.push_back(std::move(all));
   return chart;
 }

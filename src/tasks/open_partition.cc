@@ -24,8 +24,7 @@ class OpenPartition : public OpenFolder {
     std::vector<Answer> answers(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) try {
         const data::Image picture = image_of(inputs[i]);
-        for (const infer::FoundShip& found : partition_pictures(model_, {&picture, 1})[0].ships)
-          answers[i].ships.push_back(found);
+        answers[i].ships = std::move(partition_pictures(model_, {&picture, 1})[0].ships);
       } catch (const Error& error) {
         answers[i].error = error.what();
       }

@@ -72,7 +72,13 @@ TEST_F(PartitionTest, LearnsToFindShipsAndShowsItsMaps) {
   const Input picture{draw_pixels(96, 96, known[0].image.pixels, PictureFormat::png), "a.png"};
   const Answer answer = model->answer({&picture, 1}, {})[0];
   EXPECT_EQ(answer.error, "");
-  EXPECT_EQ(answer.ships.size(), seen.maps.ships.size());
+  ASSERT_EQ(answer.ships.size(), seen.maps.ships.size());
+  ASSERT_FALSE(answer.ships.empty());
+  for (size_t i = 0; i < answer.ships.size(); ++i) {
+    EXPECT_EQ(answer.ships[i].ship.x, seen.maps.ships[i].ship.x);
+    EXPECT_EQ(answer.ships[i].ship.heading, seen.maps.ships[i].ship.heading);
+    EXPECT_EQ(answer.ships[i].score, seen.maps.ships[i].score);
+  }
   const Json json = model->to_json(picture, answer);
   EXPECT_EQ(json["file"], "a.png");
   EXPECT_EQ(json["ships"].size(), answer.ships.size());
