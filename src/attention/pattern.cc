@@ -56,7 +56,7 @@ void check(Node& node) {
                            "within: got ", w.parts.size(), " patterns for ", w.documents.queries.size(),
                            " documents, wanted one for all or one for each");
                    require(std::all_of(w.parts.begin(), w.parts.end(), of_positions),
-                           "within: wanted a pattern of positions: no layout, lengths, query_lengths, "
+                           "within: wanted patterns of positions: no layout, lengths, query_lengths, "
                            "documents or within inside");
                  },
                  [](AnyOf& any) { flatten(any); },
@@ -159,6 +159,9 @@ Pattern global(std::vector<int64_t> tokens) {
 }
 Pattern global_range(int64_t first, int64_t last) {
   return Pattern(Global{{{first, last}}});
+}
+Pattern global_keys(std::vector<TokenRange> tokens) {
+  return Pattern(GlobalKeys{std::move(tokens)});
 }
 Pattern random_blocks(int64_t block, int64_t count, int64_t seed) {
   return Pattern(RandomBlocks{block, count, seed});

@@ -65,6 +65,11 @@ struct Global {
   std::vector<TokenRange> tokens;  // sorted, apart
   friend bool operator==(const Global&, const Global&) = default;
 };
+// every query sees the tokens, which themselves see no more than the others do
+struct GlobalKeys {
+  std::vector<TokenRange> tokens;  // sorted, apart
+  friend bool operator==(const GlobalKeys&, const GlobalKeys&) = default;
+};
 // each block of positions sees `count` blocks of keys, drawn without repetition; a function of seed and block
 // alone
 struct RandomBlocks {
@@ -117,8 +122,8 @@ struct PerHead {
   std::vector<Pattern> parts;
 };
 
-using Node = std::variant<Full, Causal, Window, Strided, Fixed, BlockWindow, Global, RandomBlocks, Layout,
-                          Lengths, QueryLengths, Documents, Within, Predicate, AnyOf, AllOf, PerHead>;
+using Node = std::variant<Full, Causal, Window, Strided, Fixed, BlockWindow, Global, GlobalKeys, RandomBlocks,
+                          Layout, Lengths, QueryLengths, Documents, Within, Predicate, AnyOf, AllOf, PerHead>;
 
 }  // namespace patterns
 
@@ -142,6 +147,7 @@ Pattern fixed(int64_t stride, int64_t summary);
 Pattern block_window(int64_t block, int64_t left, int64_t right);
 Pattern global(std::vector<int64_t> tokens);
 Pattern global_range(int64_t first, int64_t last);
+Pattern global_keys(std::vector<patterns::TokenRange> tokens);
 Pattern random_blocks(int64_t block, int64_t count, int64_t seed);
 Pattern layout(int64_t block, std::vector<std::string> rows);
 Pattern lengths(std::vector<int64_t> keys);

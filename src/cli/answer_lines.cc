@@ -16,7 +16,7 @@ void answer_waiting(const tasks::OpenFolder& model, const tasks::AnswerOptions& 
                     std::vector<tasks::SourceLine>& waiting, InputReport& report, const PrintAnswer& print) {
   std::vector<tasks::Input> inputs;
   for (const tasks::SourceLine& line : waiting)
-    if (line.fault.empty()) inputs.push_back({line.text});
+    if (line.fault.empty()) inputs.push_back({line.text, line.place});
   std::vector<tasks::Answer> answers = model.answer(inputs, options);
   size_t next = 0;
   for (const tasks::SourceLine& line : waiting) {
@@ -68,14 +68,15 @@ void InputReport::print(const std::string& hint) const {
 void answer_lines(const tasks::OpenFolder& model, const tasks::AnswerOptions& options, const LineFlags& flags,
                   const PrintAnswer& print) {
   model.check(options);
-  tasks::LineSource source("-", flags.max_line_bytes);
+  tasks::LineSource source(flags.path, flags.max_line_bytes);
   std::vector<tasks::SourceLine> waiting;
   InputReport report("line");
   for (bool more = true; more;) {
     tasks::SourceLine line;
     more = source.next(line);
     const bool unusable = more && !line.fault.empty();
-    if (more) waiting.push_back(std::move(line));
+    const bool skipped = more && !unusable && flags.skip != nullptr && flags.skip(line.text);
+    if (more && !skipped) waiting.push_back(std::move(line));
     const bool ends = !more || (unusable && flags.on_error == OnError::stop);
     if (!ends && source.waiting() && waiting.size() < flags.lines_at_once) continue;
     answer_waiting(model, options, flags.on_error, waiting, report, print);

@@ -41,10 +41,12 @@ struct LineFlags {
   size_t lines_at_once = 512;
   size_t max_line_bytes = 0;
   OnError on_error = OnError::stop;
-  std::string cut_hint = {};  // how to read more of a line that was cut
+  std::string cut_hint = {};                      // how to read more of a line that was cut
+  std::string path = "-";                         // what is read; "-": standard input
+  bool (*skip)(std::string_view line) = nullptr;  // lines that are passed over; null: none
 };
 
-// Gets each line of standard input with its answer, whose `error` is set where the line cannot be used;
+// Gets each line with its answer, whose `error` is set where the line cannot be used;
 // number: the line's, counted from 0.
 using PrintAnswer =
     std::function<void(const tasks::Input& line, const tasks::Answer& answer, int64_t number)>;

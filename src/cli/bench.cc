@@ -39,6 +39,13 @@ constexpr const char* kTranslateFooter =
     "the same work. Sources have 8 to 22 tokens (tiny) or 18 to 32 (base); the vocabulary has 10 000.\n"
     "  fovea bench translate --preset base --batch 32 --beam 4 --json";
 
+constexpr const char* kEncodeFooter =
+    "Random weights and random texts of equal length. Work is counted without padding; of Longformer and BigBird "
+    "only the pairs\n"
+    "that are seen count.\n"
+    "  fovea bench encode --shape minilm --batch 32 --tokens 64 --lines 1024 --compute int8\n"
+    "  fovea bench encode --model longformer --layers 2 --batch 1 --tokens 4096 --direction both";
+
 void print(const bench::Row& row, bool json) {
   if (!json)
     std::cout << row.text << std::flush;
@@ -96,6 +103,8 @@ void add_bench(CLI::App& app) {
   add_peak(*verb);
   add_benchmark<bench::TrainOptions>(*verb, "train", "measure steps of training a translator", kTrainFooter,
                                      bench::bench_train);
+  add_benchmark<bench::EncodeOptions>(*verb, "encode", "measure reading with an encoder of the BERT family",
+                                      kEncodeFooter, bench::bench_encode);
   add_benchmark<bench::ClassifyOptions>(*verb, "classify", "measure steps of training a text classifier",
                                         kClassifyFooter, bench::bench_classify);
   add_benchmark<bench::TranslateOptions>(*verb, "translate", "measure translation to a fixed length",

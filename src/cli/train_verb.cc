@@ -85,10 +85,11 @@ CLI::Option* add_setting(CLI::App& verb, const std::shared_ptr<TrainFlags>& flag
 }  // namespace
 
 void add_train_flags(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags,
-                     const std::vector<Setting>& settings, const Chooser& chosen) {
+                     const std::vector<Setting>& settings, const Chooser& chosen,
+                     const std::string& presets) {
   verb.add_option("--out", flags->out, "model folder to write; holds the checkpoints of the run too")
       ->type_name("DIR");
-  verb.add_option("--preset", flags->preset, "size of the model: tiny, small or base (default small)");
+  verb.add_option("--preset", flags->preset, "size of the model: " + presets + " (default small)");
   verb.add_option("--config", flags->config, "JSON file with options")->type_name("FILE");
   verb.add_flag("--dump-config", flags->dump_config, "print all options as a config file, and stop");
   add_threads(verb);
@@ -103,8 +104,14 @@ tasks::TrainRequest request_of(const TrainFlags& flags) {
   return request;
 }
 
+std::string verb_name(const CLI::App& verb) {
+  const CLI::App* const parent = verb.get_parent();
+  const bool below = parent != nullptr && parent->get_parent() != nullptr;
+  return (below ? verb_name(*parent) + " " : "") + verb.get_name();
+}
+
 std::string command_of(const CLI::App& verb) {
-  std::string command = "fovea train " + verb.get_name();
+  std::string command = "fovea " + verb_name(verb);
   for (const CLI::Option* option : verb.get_options()) {
     if (option->count() == 0 || option->get_lnames().empty()) continue;
     command += " --" + option->get_lnames()[0];

@@ -73,6 +73,12 @@ GlobalTokens::GlobalTokens(const std::string& rule, const Tokenizer& tokenizer) 
   }
 }
 
+GlobalTokens GlobalTokens::first() {
+  GlobalTokens chosen;
+  chosen.first_ = true;
+  return chosen;
+}
+
 std::vector<int64_t> GlobalTokens::places(std::span<const int32_t> ids) const {
   std::vector<int64_t> places;
   for (size_t i = 0; i < ids.size(); ++i) {

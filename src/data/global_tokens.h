@@ -22,6 +22,9 @@ class GlobalTokens {
   // Throws Error for a rule without a word, and for a token that the vocabulary lacks.
   GlobalTokens(const std::string& rule, const Tokenizer& tokenizer);
 
+  // The first token alone: what classifiers of whole texts use.
+  static GlobalTokens first();
+
   bool empty() const { return !first_ && by_id_.empty(); }
   // The places of one text's global tokens, ascending, counted from its first token.
   std::vector<int64_t> places(std::span<const int32_t> ids) const;

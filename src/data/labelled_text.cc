@@ -10,6 +10,7 @@
 #include "base/fields.h"
 #include "base/parallel.h"
 #include "data/marked_tokenizer.h"
+#include "data/pack_texts.h"
 #include "data/rows.h"
 #include "data/text.h"
 

@@ -1,9 +1,11 @@
 // Lines of a text file, plain or gzip, one after the other in bounded memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace fovea::data {
 
@@ -56,5 +58,15 @@ class LineReader {
   size_t bad_at_ = 0;
   unsigned char bad_byte_ = 0;
 };
+
+// Calls visit(line, number) for each line of a text in memory, numbers counted from 1.
+template <class Visit>
+void for_each_line(std::string_view text, Visit&& visit) {
+  for (int64_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    visit(text.substr(0, end), number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
 
 }  // namespace fovea::data

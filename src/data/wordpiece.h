@@ -6,6 +6,7 @@
 // ... and may stand anywhere.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct WordPieceOptions {
   std::optional<bool> strip_accents = {};  // empty: as lowercase
   // The spelling of the marks; of these only mask and pad may be missing from the vocabulary.
   std::string begin = "[CLS]", end = "[SEP]", unknown = "[UNK]", mask = "[MASK]", pad = "[PAD]";
+  bool strip_before_mask = false;       // white space before the mask belongs to it
+  bool doubled = false;                 // pairs as RoBERTa marks them (Marks::doubled)
   std::vector<std::string> whole = {};  // more tokens that are never cut
   std::string prefix = "##";            // begins a piece inside a word
   int64_t longest_word = 100;           // characters; a longer word is unknown
@@ -41,5 +44,10 @@ std::vector<std::string> parse_wordpiece_tokens(std::string_view bytes, const st
 
 // Text as BERT's vocabulary spells it: cleaned, Chinese characters set apart, accents stripped, case lowered.
 std::u32string wordpiece_normal_form(std::string_view text, const WordPieceOptions& options);
+
+// Calls visit(word, length) for each word of a text, cut at white space, and at punctuation, each sign of which is a
+// word. length: in characters.
+void for_each_wordpiece_word(std::string_view text, const WordPieceOptions& options,
+                             const std::function<void(const std::string& word, int64_t length)>& visit);
 
 }  // namespace fovea::data

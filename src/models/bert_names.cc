@@ -12,8 +12,11 @@ struct Table {
   const char* prefix;
   const char* layers;  // where layer <i> stands
   std::vector<Row> embeddings, layer, pooler, masked_lm, classifier;
-  std::vector<Row> untied;  // of a masked-token head that does not read the table of words
-  bool pooler_of_head;      // the pooler belongs to the classifier
+  std::vector<Row> next_sentence;  // none: the family has no such head
+  std::vector<Row> untied;         // of a masked-token head that does not read the table of words
+  bool pooler_of_head;             // the pooler belongs to the classifier
+  // Of a classifier whose own dense layer takes the place of the encoder's pooler.
+  std::vector<Row> classifier_pooler = {};
 };
 
 const std::vector<Row> kEmbeddings = {
@@ -53,6 +56,8 @@ const Table kBert = {
                   {"masked_lm.norm.bias", {"cls.predictions.transform.LayerNorm.bias"}},
                   {"masked_lm.bias", {"cls.predictions.bias"}}},
     .classifier = {{"classifier.weight", {"classifier.weight"}}, {"classifier.bias", {"classifier.bias"}}},
+    .next_sentence = {{"next_sentence.weight", {"cls.seq_relationship.weight"}},
+                      {"next_sentence.bias", {"cls.seq_relationship.bias"}}},
     .untied = {{"masked_lm.output", {"cls.predictions.decoder.weight"}},
                {"masked_lm.bias", {"cls.predictions.decoder.bias"}}},
     .pooler_of_head = false,
@@ -71,6 +76,7 @@ const Table kRoberta = {
                   {"masked_lm.bias", {"lm_head.bias"}}},
     .classifier = {{"classifier.weight", {"classifier.out_proj.weight"}},
                    {"classifier.bias", {"classifier.out_proj.bias"}}},
+    .next_sentence = {},
     .untied = {{"masked_lm.output", {"lm_head.decoder.weight"}},
                {"masked_lm.bias", {"lm_head.decoder.bias"}}},
     .pooler_of_head = true,
@@ -101,14 +107,67 @@ const Table kDistilbert = {
                   {"masked_lm.norm.bias", {"vocab_layer_norm.bias"}},
                   {"masked_lm.bias", {"vocab_projector.bias"}}},
     .classifier = {{"classifier.weight", {"classifier.weight"}}, {"classifier.bias", {"classifier.bias"}}},
+    .next_sentence = {},
     .untied = {{"masked_lm.output", {"vocab_projector.weight"}},
                {"masked_lm.bias", {"vocab_projector.bias"}}},
     .pooler_of_head = true,
 };
 
+// RoBERTa's names, the projections of global tokens, and an encoder that may have a pooler of its own.
+const Table kLongformer = [] {
+  Table table = kRoberta;
+  table.prefix = "longformer.";
+  table.layer.push_back({"self_attn.global_in_proj_weight",
+                         {"attention.self.query_global.weight", "attention.self.key_global.weight",
+                          "attention.self.value_global.weight"}});
+  table.layer.push_back({"self_attn.global_in_proj_bias",
+                         {"attention.self.query_global.bias", "attention.self.key_global.bias",
+                          "attention.self.value_global.bias"}});
+  table.classifier_pooler = table.pooler;
+  table.pooler = kBert.pooler;
+  table.pooler_of_head = false;
+  return table;
+}();
+
+// BERT's names with RoBERTa's classifier.
+const Table kBigBird = [] {
+  Table table = kBert;
+  table.pooler = {{"pooler.weight", {"pooler.weight"}}, {"pooler.bias", {"pooler.bias"}}};
+  table.classifier_pooler = kRoberta.pooler;
+  table.classifier = kRoberta.classifier;
+  return table;
+}();
+
+// RoBERTa's heads on layers with names of their own, and one table of distances for all of them.
+const Table kMpnet = [] {
+  Table table = kRoberta;
+  table.prefix = "mpnet.";
+  std::erase_if(table.embeddings, [](const Row& row) { return row.ours == std::string("embeddings.type"); });
+  table.embeddings.push_back({"relative_bias", {"encoder.relative_attention_bias.weight"}});
+  table.layer = {
+      {"self_attn.in_proj_weight",
+       {"attention.attn.q.weight", "attention.attn.k.weight", "attention.attn.v.weight"}},
+      {"self_attn.in_proj_bias", {"attention.attn.q.bias", "attention.attn.k.bias", "attention.attn.v.bias"}},
+      {"self_attn.out_proj.weight", {"attention.attn.o.weight"}},
+      {"self_attn.out_proj.bias", {"attention.attn.o.bias"}},
+      {"linear1.weight", {"intermediate.dense.weight"}},
+      {"linear1.bias", {"intermediate.dense.bias"}},
+      {"linear2.weight", {"output.dense.weight"}},
+      {"linear2.bias", {"output.dense.bias"}},
+      {"norm1.weight", {"attention.LayerNorm.weight"}},
+      {"norm1.bias", {"attention.LayerNorm.bias"}},
+      {"norm2.weight", {"output.LayerNorm.weight"}},
+      {"norm2.bias", {"output.LayerNorm.bias"}},
+  };
+  return table;
+}();
+
 const Table& table_of(const BertConfig& config) {
+  if (config.model_type == "longformer") return kLongformer;
+  if (config.model_type == "big_bird") return kBigBird;
+  if (config.model_type == "mpnet") return kMpnet;
   if (config.model_type == "distilbert") return kDistilbert;
-  return config.model_type == "roberta" ? kRoberta : kBert;
+  return config.counts_from_pad() ? kRoberta : kBert;
 }
 
 }  // namespace
@@ -131,12 +190,18 @@ std::vector<BertName> bert_names(const BertConfig& config, const BertHeads& head
     const std::string number = std::to_string(i) + ".";
     add(table.layer, "encoder.layers." + number, table.layers + number, false);
   }
-  if (heads.pooler || heads.labels > 0) add(table.pooler, "", "", table.pooler_of_head);
+  if (!config.use_bias)
+    std::erase_if(names, [](const BertName& name) { return name.ours.ends_with("in_proj_bias"); });
+  if (heads.labels > 0 && !table.classifier_pooler.empty())
+    add(table.classifier_pooler, "", "", true);
+  else if (heads.pooler || heads.next_sentence || heads.labels > 0)
+    add(table.pooler, "", "", table.pooler_of_head);
   if (heads.masked_lm) add(table.masked_lm, "", "", true);
   if (heads.masked_lm && !config.tie_word_embeddings) {
     std::erase_if(names, [](const BertName& name) { return name.ours == "masked_lm.bias"; });
     add(table.untied, "", "", true);
   }
+  if (heads.next_sentence) add(table.next_sentence, "", "", true);
   if (heads.labels > 0) add(table.classifier, "", "", true);
   return names;
 }

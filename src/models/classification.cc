@@ -1,8 +1,6 @@
 #include "models/classification.h"
 
-#include "autograd/ops.h"
-#include "autograd/ops_loss.h"
-#include "nn/choices.h"
+#include "models/class_loss.h"
 
 namespace fovea::models {
 namespace {

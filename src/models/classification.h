@@ -2,7 +2,6 @@
 // are read as one class, as any number of labels, or as one number.
 #pragma once
 
-
 #include "data/labelled_text.h"
 #include "models/sentences.h"
 #include "nn/layers.h"

@@ -9,12 +9,18 @@
 
 #include "io/json.h"
 #include "models/bahdanau.h"
+#include "models/bert_pretraining.h"
 #include "models/han.h"
-#include "models/image_classifier.h"
 #include "models/lstm_classifier.h"
 #include "models/luong.h"
+#include "models/partition.h"
+#include "models/resnet.h"
+#include "models/series_lstm.h"
+#include "models/series_transformer.h"
+#include "models/show_attend_tell.h"
 #include "models/transformer.h"
 #include "models/transformer_classifier.h"
+#include "models/vit.h"
 
 namespace fovea::models {
 
@@ -56,11 +62,55 @@ struct Classifiers {
 
 struct ImageClassifiers {
   using Base = ImageClassifier;
-  static constexpr std::array kCounted = {"classes", "channels"};
+  static constexpr std::array kCounted = {"classes", "channels", "picture_height", "picture_width"};
   static Json small_counts() { return {{"classes", 2}, {"channels", 1}}; }
   template <class Visit>
   static void for_each(Visit&& visit) {
-    visit(ModelEntry<ImageClassifierConfig, ImageClassifier>{"resnet"});
+    visit(ModelEntry<ResNetConfig, ResNet>{"resnet"});
+    visit(ModelEntry<VitConfig, Vit>{"vit"});
+  }
+};
+
+struct Partitioners {
+  using Base = Partition;
+  static constexpr std::array<const char*, 0> kCounted = {};
+  static Json small_counts() { return Json::object(); }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<PartitionConfig, Partition>{"partition"});
+  }
+};
+
+struct SeriesModels {
+  using Base = SeriesModel;
+  static constexpr std::array kCounted = {"features", "known", "window", "targets", "outputs"};
+  static Json small_counts() {
+    return {{"features", 2}, {"known", 0}, {"window", 512}, {"targets", 2}, {"outputs", 2}};
+  }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<SeriesTransformerConfig, SeriesTransformer>{"transformer"});
+    visit(ModelEntry<SeriesLstmConfig, SeriesLstm>{"lstm"});
+  }
+};
+
+struct Encoders {
+  using Base = BertPretraining;
+  static constexpr std::array kCounted = {"vocabulary"};
+  static Json small_counts() { return {{"vocabulary", 8}}; }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<BertPretrainingConfig, BertPretraining>{"bert"});
+  }
+};
+
+struct Captioners {
+  using Base = CaptionModel;
+  static constexpr std::array kCounted = {"vocabulary", "channels"};
+  static Json small_counts() { return {{"vocabulary", 8}, {"channels", 4}}; }
+  template <class Visit>
+  static void for_each(Visit&& visit) {
+    visit(ModelEntry<ShowAttendTellConfig, ShowAttendTell>{"show_attend_tell"});
   }
 };
 
@@ -72,17 +122,19 @@ std::vector<std::string_view> model_names();
 template <class Family>
 std::vector<std::string_view> model_settings(const std::string& model);
 
-// All settings of a model: `settings` over the defaults, and the counted ones over both. Throws Error on
-// unknown names, beginning with `where`.
+// All settings of a model: `settings` over the defaults, and over both the counted ones that the model has.
+// Throws Error on unknown names, beginning with `where`.
 template <class Family>
 Json model_config(const std::string& model, const Json& settings, const Json& counted = Json::object(),
                   const std::string& where = "model settings");
 
 // Throws Error, beginning with `where` where a name or a number alone is wrong, when no network can have
-// these settings, whatever the data: to be called before anything is read. Draws no weights.
+// these settings, whatever the data: to be called before anything is read. Draws no weights. `counted`: what is
+// known of the data already.
 template <class Family>
 void check_settings(const std::string& model, const Json& settings,
-                    const std::string& where = "model settings");
+                    const std::string& where = "model settings",
+                    const Json& counted = Family::small_counts());
 
 // Whether a model of these settings, as a folder has them, has attention that can be shown. Throws Error on an unknown
 // model or setting.
@@ -92,6 +144,8 @@ bool has_attention(const std::string& model, const Json& settings);
 // The counted settings of translators and of classifiers.
 Json vocabularies(int64_t source, int64_t target);
 Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs = false);
+// Of image classifiers.
+Json classes_and_size(int64_t classes, int64_t channels, int64_t height, int64_t width);
 
 // A network with fresh weights.
 template <class Family>

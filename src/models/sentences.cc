@@ -33,20 +33,22 @@ std::vector<int32_t> Sentences::types() const {
 }
 
 Var embed_at(const Var& table, const Var& positions, std::span<const int32_t> ids,
-             std::span<const int32_t> places) {
+             std::span<const int32_t> places, const EmbeddingForm& form) {
   const int64_t d = table.size(1);
   if (positions.defined() && !places.empty()) {
     const int64_t longest = int64_t{*std::max_element(places.begin(), places.end())} + 1;
     require(longest <= positions.size(0), "transformer: a sentence of ", longest,
             " tokens, but positions were learned up to ", positions.size(0));
   }
-  const Var added = positions.defined() ? embedding(positions, places) : Var(nn::sinusoid(places, d));
-  return embedding(table, ids, {.scale = std::sqrt(static_cast<float>(d)), .added = added});
+  const Var added =
+      positions.defined() ? embedding(positions, places) : Var(nn::sinusoid(places, d, form.sinusoid));
+  return embedding(table, ids,
+                   {.scale = form.scaled ? std::sqrt(static_cast<float>(d)) : 1.0f, .added = added});
 }
 
 Var embed_at_positions(const Var& table, const Var& positions, const Sentences& tokens, float dropout,
-                       nn::Context& context) {
-  return dropped(embed_at(table, positions, tokens.ids, nn::packed_positions(tokens.lengths)), dropout,
+                       nn::Context& context, const EmbeddingForm& form) {
+  return dropped(embed_at(table, positions, tokens.ids, nn::packed_positions(tokens.lengths), form), dropout,
                  context);
 }
 

@@ -9,6 +9,7 @@
 #include "attention/spec.h"
 #include "autograd/var.h"
 #include "nn/module.h"
+#include "nn/positions.h"
 
 namespace fovea::models {
 
@@ -32,14 +33,20 @@ struct Sentences {
   int64_t longest() const;
 };
 
+// How tokens become vectors.
+struct EmbeddingForm {
+  bool scaled = true;  // rows of the table times sqrt(d)
+  nn::SinusoidOrder sinusoid = nn::SinusoidOrder::interleaved;
+};
+
 // What a Transformer reads: sqrt(d) times the token's row of the table [vocabulary, d], plus where it stands:
 // the row of `positions` [most, d], or a sinusoid where that is undefined -> [ids, d]. Throws Error when a
 // place is beyond the learned positions.
 Var embed_at(const Var& table, const Var& positions, std::span<const int32_t> ids,
-             std::span<const int32_t> places);
+             std::span<const int32_t> places, const EmbeddingForm& form = {});
 // The same of whole sentences, whose places begin at 0, dropped out -> [total, d].
 Var embed_at_positions(const Var& table, const Var& positions, const Sentences& tokens, float dropout,
-                       nn::Context& context);
+                       nn::Context& context, const EmbeddingForm& form = {});
 
 // The self-attention that a model of whole texts can have: any score, terms and selection that
 // nn::MultiHeadAttention takes, and a pattern of positions, which count from a text's first token. Throws

@@ -7,28 +7,6 @@
 #include "nn/choices.h"
 
 namespace fovea::models {
-namespace {
-
-// The loss of each sentence, scaled so that their mean is the loss of the batch, a mean over tokens.
-std::vector<float> sentence_losses(const Var& states, const OutputLayer& output, const data::Batch& batch,
-                                   float smoothing) {
-  const NoGrad no_grad;
-  const Tensor tokens = cross_entropy(linear(states, output.weight, output.bias), batch.target_out,
-                                      {.smoothing = smoothing, .reduction = Reduction::none})
-                            .value();
-  std::vector<float> losses;
-  int64_t token = 0;
-  const auto scale = static_cast<double>(batch.target_lengths.size()) / static_cast<double>(tokens.count());
-  for (const int32_t length : batch.target_lengths) {
-    double sum = 0;
-    for (int32_t i = 0; i < length; ++i) sum += tokens.data()[token++];
-    losses.push_back(static_cast<float>(sum * scale));
-  }
-  return losses;
-}
-
-}  // namespace
-
 OutputLoss TranslationModel::loss(const data::Batch& batch, float smoothing, nn::Context& context) const {
   const OutputLayer output = output_layer();
   context.choices.clear();
@@ -37,7 +15,9 @@ OutputLoss TranslationModel::loss(const data::Batch& batch, float smoothing, nn:
       linear_cross_entropy(read, output.weight, output.bias, batch.target_out, {.smoothing = smoothing});
   // What hard attention drew is rewarded by the loss of its sentence.
   if (!context.choices.empty())
-    result.loss = result.loss + nn::choices_loss(context, sentence_losses(read, output, batch, smoothing));
+    result.loss = result.loss +
+                  nn::choices_loss(context, sequence_losses(read, output, batch.target_out,
+                                                            batch.target_lengths, {.smoothing = smoothing}));
   return result;
 }
 

@@ -9,19 +9,10 @@
 #include "models/bert_folder.h"
 #include "nn/weights.h"
 #include "tasks/encoder.h"
+#include "tasks/encoder_files.h"
 
 namespace fovea::tasks {
 namespace {
-
-constexpr const char* kTokenizerFiles[] = {
-    "vocab.txt",  "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "vocab.json", "merges.txt"};
-
-// A tokenizer travels as the files it came in.
-void take_tokenizer(const std::filesystem::path& folder, ClassifierParts& parts) {
-  for (const char* name : kTokenizerFiles)
-    if (path_exists(folder / name)) parts.tokenizer_files.emplace_back(name, read_text(folder / name));
-}
 
 constexpr const char* kSeveral = "multi_label_classification";
 constexpr const char* kNumber = "regression";
@@ -69,6 +60,21 @@ ClassifierParts with_network(std::unique_ptr<models::Bert> bert, int64_t max_tok
 
 }  // namespace
 
+void check_encoder_choices(const EncoderChoices& choices) {
+  if (!choices.global.empty()) data::check_global_rule(choices.global);
+  const std::string& random = choices.random_blocks;
+  require(random.empty() || random == "paper" || random == "hf-eval" || random == "none",
+          "random_blocks: got ", in_quotes(random), ", wanted paper, hf-eval or none");
+}
+
+void choose_global(ClassifierParts& parts, const std::string& choice) {
+  auto* const classifier = dynamic_cast<models::BertClassifier*>(parts.network.get());
+  require(classifier != nullptr,
+          "global tokens can be chosen for Longformer and BigBird; the model is of kind ",
+          in_quotes(parts.model));
+  classifier->bert().choose_global(choice, *parts.tokenizer);
+}
+
 ClassifierParts load_bert_classifier(const std::filesystem::path& folder) {
   EncoderParts encoder = load_encoder(folder);
   require(encoder.network->classifier != nullptr, folder.string(),
@@ -77,11 +83,12 @@ ClassifierParts load_bert_classifier(const std::filesystem::path& folder) {
           folder.string());
   ClassifierParts parts = with_network(std::move(encoder.network), encoder.modules.max_tokens);
   parts.tokenizer = std::move(encoder.tokenizer);
-  take_tokenizer(encoder.modules.model, parts);
+  parts.tokenizer_files = read_tokenizer_files(encoder.modules.model);
   return parts;
 }
 
-ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head, Rng& rng) {
+ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
+                                      const EncoderChoices& choices, Rng& rng) {
   const data::SentenceModules modules = data::read_sentence_modules(folder);
   std::vector<std::string> names = names_of(head);
   models::LoadedBert loaded =
@@ -91,9 +98,12 @@ ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, const
   const data::EncoderTokenizer tokenizer =
       data::load_encoder_tokenizer(modules.model, loaded.network->config().model_type);
   data::require_as_many_tokens(*tokenizer.tokenizer, loaded.network->config().vocab_size, folder.string());
+  take_global(*loaded.network, *tokenizer.tokenizer);
+  if (!choices.global.empty()) loaded.network->choose_global(choices.global, *tokenizer.tokenizer);
+  if (!choices.random_blocks.empty()) loaded.network->choose_random_blocks(choices.random_blocks);
   ClassifierParts parts = with_network(std::move(loaded.network), head.max_tokens);
   parts.tokenizer = tokenizer.tokenizer;
-  take_tokenizer(modules.model, parts);
+  parts.tokenizer_files = read_tokenizer_files(modules.model);
   return parts;
 }
 
@@ -111,6 +121,7 @@ ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const 
     auto bert = std::make_unique<models::Bert>(
         config, models::BertHeads{.labels = static_cast<int64_t>(names.size())}, rng);
     bert->name_labels(std::move(names));
+    take_global(*bert, *tokenizer.tokenizer);
     bert->describe_task(problem_type_of(head.form), config.pairs.value_or(false));
     parts = with_network(std::move(bert), said.encoding.max_tokens);
     return std::move(parts.network);
@@ -118,7 +129,7 @@ ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const 
   parts.network = std::move(network);
   parts.label_separator = said.label_separator;
   parts.tokenizer = tokenizer.tokenizer;
-  take_tokenizer(folder, parts);
+  parts.tokenizer_files = read_tokenizer_files(folder);
   return parts;
 }
 

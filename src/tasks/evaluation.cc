@@ -105,6 +105,7 @@ const std::vector<infer::ClassScore>& scores_of_labels(const Evaluation& e) {
 Json to_json(const Evaluation& e) {
   Json json = totals_json(e);
   if (e.words_for_90) json["words_for_90_percent"] = *e.words_for_90;
+  for (const auto& [name, value] : e.details) json[name] = value;
   if (e.form == data::LabelForm::number) return json;
   json["classes"] = Json::object();
   for (size_t i = 0; i < e.labels.size(); ++i)
@@ -115,6 +116,7 @@ Json to_json(const Evaluation& e) {
 
 std::string to_text(const Evaluation& e) {
   std::string text = totals_text(e);
+  for (const auto& [name, value] : e.details) text += message(name, " ", value, "\n");
   for (size_t i = 0; e.form != data::LabelForm::number && i < e.labels.size(); ++i) {
     const infer::ClassScore& one = scores_of_labels(e)[i];
     text += message(e.labels[i], ": precision ", percent(one.precision, 1), ", recall ",

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "infer/class_scores.h"
@@ -33,6 +34,7 @@ struct Evaluation {
   // Of a model that sums texts up by attention: the share of a text's words that carry 90 % of its weight, the
   // largest first, as the mean over texts.
   std::optional<double> words_for_90 = {};
+  std::vector<std::pair<std::string, double>> details = {};  // more figures, by name
 };
 
 Evaluation evaluate(std::span<const Prediction> predictions, const data::Targets& targets,

@@ -8,35 +8,11 @@
 #include "explain/attention_maps.h"
 #include "explain/attention_page.h"
 #include "explain/report.h"
-#include "nn/attention_pooling.h"
+#include "tasks/pooling_recorder.h"
 #include "tasks/text_input.h"
 
 namespace fovea::tasks {
 namespace {
-
-// Keeps the weights of pooling, and hands the encoder's to a recorder.
-class PoolingRecorder : public AttentionObserver {
- public:
-  explicit PoolingRecorder(bool with_heads) : with_heads_(with_heads) {}
-  Wish wish(const Call& call) override {
-    if (call.site.kind != AttentionSite::Kind::pooling) return with_heads_ ? heads.wish(call) : Wish{};
-    Wish all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
-    std::iota(all.rows.begin(), all.rows.end(), 0);
-    return all;
-  }
-  void see(const Call& call, const Wish& wish, const Sight& sight) override {
-    if (call.site.kind != AttentionSite::Kind::pooling) return heads.see(call, wish, sight);
-    const bool of_words = call.site.layer == static_cast<int64_t>(nn::PoolingLevel::words);
-    WeightMatrix& matrix = of_words ? words : sentences;
-    matrix = WeightMatrix::zeros(call.queries, call.keys);
-    std::copy_n(sight.weights.contiguous().data(), matrix.values.size(), matrix.values.begin());
-  }
-  WeightMatrix words, sentences;  // without rows where the model has none
-  AttentionRecorder heads{{AttentionKind::encoder}};
-
- private:
-  bool with_heads_;
-};
 
 // Words of one sentence, tokens [begin, end) of all.
 WeighedSentence weigh_words(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,

@@ -1,6 +1,8 @@
 #include "tasks/learning_curve.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "io/file.h"
 #include "io/json.h"
@@ -35,15 +37,16 @@ LearningCurve read_curve(std::string_view log) {
   return curve;
 }
 
-bool still_improving(const LearningCurve& curve) {
+bool still_improving(const LearningCurve& curve, bool lower_is_better) {
   if (curve.score.size() < 4) return false;
+  const double sign = lower_is_better ? -1 : 1;
   const ChartPoint last = curve.score.back();
-  double before = 0, best = last.y;
+  double before = lower_is_better ? -std::numeric_limits<double>::infinity() : 0, best = sign * last.y;
   for (const ChartPoint& point : curve.score) {
-    if (point.x <= last.x * 2 / 3) before = std::max(before, point.y);
-    best = std::max(best, point.y);
+    if (point.x <= last.x * 2 / 3) before = std::max(before, sign * point.y);
+    best = std::max(best, sign * point.y);
   }
-  return last.y >= best && last.y - before > 0.1 * last.y;
+  return sign * last.y >= best && std::isfinite(before) && sign * last.y - before > 0.1 * std::abs(last.y);
 }
 
 void write_curve(const std::filesystem::path& run) {

@@ -21,8 +21,8 @@ struct LearningCurve {
 LearningCurve read_curve(std::string_view log);
 
 // Whether the score was rising fast when the run ended: the last is the best so far, and the last third of
-// the run brought more than a tenth of it.
-bool still_improving(const LearningCurve& curve);
+// the run brought more than a tenth of it. Of an error, whether it was falling as fast.
+bool still_improving(const LearningCurve& curve, bool lower_is_better = false);
 
 // Writes DIR/curve.svg from DIR/train.jsonl.
 void write_curve(const std::filesystem::path& run);

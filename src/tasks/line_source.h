@@ -12,6 +12,7 @@ struct SourceLine {
   std::string text;        // UTF-8, without the line's end; empty when it cannot be used
   std::string fault = {};  // why it cannot be used: "standard input, line 3: not UTF-8 at byte 1 (0xff)"
   int64_t number = 0;      // counted from 0
+  std::string place = {};  // "standard input, line 3"
 };
 
 // Not thread-safe: one thread reads.

@@ -10,9 +10,16 @@ namespace fovea::tasks {
 std::unique_ptr<OpenFolder> open_translator(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_text_classifier(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_image_classifier(FolderContents contents, const OpenOptions& options);
+std::unique_ptr<OpenFolder> open_series(FolderContents contents, const OpenOptions& options);
+std::unique_ptr<OpenFolder> open_partition(FolderContents contents, const OpenOptions& options);
+std::unique_ptr<OpenFolder> open_glimpse_classifier(FolderContents contents, const OpenOptions& options);
+std::unique_ptr<OpenFolder> open_clip_classifier(FolderContents contents, const OpenOptions& options);
+std::unique_ptr<OpenFolder> open_captioner(FolderContents contents, const OpenOptions& options);
 // For embed and fill.
 std::unique_ptr<OpenFolder> open_embedder(FolderContents contents, const OpenOptions& options);
 std::unique_ptr<OpenFolder> open_mask_filler(FolderContents contents, const OpenOptions& options);
+// For rerank.
+std::unique_ptr<OpenFolder> open_reranker(FolderContents contents, const OpenOptions& options);
 
 // What a folder that says nothing of it is computed with.
 inline std::string compute_of(const OpenOptions& options) {

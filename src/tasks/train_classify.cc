@@ -214,10 +214,14 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   ClassifierParts parts;
   // An encoder that cannot be read leaves no folder behind.
   const bool tuned = !training.from.empty();
-  if (tuned)
+  if (tuned) {
+    EncoderChoices choices;
+    fields_from_json(model_settings, choices, "from");
     parts = begin_bert_classifier(
         training.from,
-        {.labels = labels, .form = form, .pairs = training.pairs, .max_tokens = training.max_length}, rng);
+        {.labels = labels, .form = form, .pairs = training.pairs, .max_tokens = training.max_length}, choices,
+        rng);
+  }
   const RunFolder folder(files.out,
                          run_identity<ClassifyTraining>({training, options, model_settings},
                                                         fingerprint(text), counted(text.size(), "text")),
@@ -229,7 +233,8 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   const Examples valid = encode(valid_text, parts, files.valid);
   observer.on_note(message(
       examples.texts.size(), training.pairs ? " pairs" : " texts", " of ", examples.texts.tokens.size(),
-      " tokens, ", form == data::LabelForm::number ? "" : counted(static_cast<int64_t>(labels.size()), "label") + ", ",
+      " tokens, ",
+      form == data::LabelForm::number ? "" : counted(static_cast<int64_t>(labels.size()), "label") + ", ",
       "vocabulary of ", parts.tokenizer->size(), ", ", parts.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;

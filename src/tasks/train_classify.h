@@ -81,6 +81,8 @@ struct ClassifyTraining {
   static constexpr std::array kFixed = {"model",     "from",       "tokenizer",      "vocabulary",
                                         "lowercase", "max_length", "batch_tokens",   "seed",
                                         "task",      "pairs",      "label_separator"};
+  // What a folder to train on brings with it.
+  static constexpr std::array kFromFolder = {"model", "tokenizer", "vocabulary", "lowercase"};
   // The names that a text may have.
   static constexpr Choices kChoices[] = {{"task", "classification, multi_label, regression"},
                                          {"tokenizer", "bpe, unigram, words"},

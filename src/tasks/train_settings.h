@@ -6,6 +6,7 @@
 //   Models              the family of models/registry.h
 //   kTask               its name
 //   kChoices            the names that its texts may have
+//   kPresets            the names of its sizes, "small" among them (optional: tiny, small and base)
 //   kFixed              the names of the settings that a run cannot change when it is resumed
 //   options()           the task's own defaults of train::TrainOptions
 //   apply_preset(preset, training, model_settings)   sets what the preset and training.model decide

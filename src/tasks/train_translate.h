@@ -23,6 +23,7 @@ namespace fovea::tasks {
 // size of the data.
 struct TranslateTraining {
   std::string model = "transformer";
+  std::string from = {};
   std::string tokenizer = "bpe";
   std::optional<int64_t> vocabulary = {};
   bool joint = true;
@@ -42,6 +43,10 @@ struct TranslateTraining {
     using T = TranslateTraining;
     return std::tuple{
         Field{"model", &T::model, "transformer, bahdanau, luong or rnn (no attention)"},
+        Field{
+            "from", &T::from,
+            "folder of a translator to train on, instead of --model: MarianMT or OPUS-MT (Hugging Face format), or "
+            "Fovea's own"},
         Field{"tokenizer", &T::tokenizer,
               "bpe or unigram (SentencePiece, learnt from the training text), or words (between spaces)"},
         Field{"vocabulary", &T::vocabulary,
@@ -69,8 +74,10 @@ struct TranslateTraining {
 
   using Models = models::Translators;
   static constexpr const char* kTask = "translate";
-  static constexpr std::array kFixed = {"model",      "tokenizer",    "vocabulary", "joint",
-                                        "max_length", "batch_tokens", "seed"};
+  static constexpr std::array kFixed = {"model", "from",       "tokenizer",    "vocabulary",
+                                        "joint", "max_length", "batch_tokens", "seed"};
+  // What a folder to train on brings with it.
+  static constexpr std::array kFromFolder = {"model", "tokenizer", "vocabulary", "joint"};
   // The names that a text may have.
   static constexpr Choices kChoices[] = {{"tokenizer", "bpe, unigram, words"},
                                          {"schedule", "budget, inverse_sqrt, constant"},

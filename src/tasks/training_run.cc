@@ -106,7 +106,7 @@ void choose_weights(const fs::path& out, const TrainingPlan& plan, RunObserver& 
     return observer.on_note(message("the model is the average of the last ", count, " checkpoints"));
   }
   const double value = score_now(plan);
-  const bool better = value >= outcome.best;
+  const bool better = plan.lower_is_better ? value <= outcome.best : value >= outcome.best;
   observer.on_note(message("average of the last ", count, " checkpoints: ", plan.score_name, " ", value,
                            "; best single checkpoint: ", outcome.best, "; the model is the ",
                            better ? "average" : "best single one"));
@@ -140,7 +140,7 @@ std::string advice_for(const fs::path& out, const TrainingPlan& plan, const Trai
   std::string why;
   if (plan.schedule.warmup >= outcome.step)
     why = message("still in its warm-up of ", plan.schedule.warmup, " steps");
-  else if (still_improving(curve))
+  else if (still_improving(curve, plan.lower_is_better))
     why = "while validation was still improving fast";
   else if (passes < 1 && outcome.outcome == train::Outcome::out_of_time)
     why = message("before it had seen all of the data once");
@@ -208,13 +208,15 @@ TrainingOutcome run_training(const RunFolder& folder, const TrainingPlan& plan, 
     order.seek(data::BatchPosition::parse(text));
   };
   job.validate = plan.validate;
-  job.higher_is_better = true;
+  job.higher_is_better = !plan.lower_is_better;
   job.unit = plan.unit;
   job.save_more = plan.save_config;
   job.should_stop = plan.should_stop;
   job.identity = Json{{"task", folder.identity().task}, {"data", folder.identity().data}};
 
-  train::Trainer trainer(*plan.network, plan.rule, plan.schedule, options, job);
+  const std::vector<train::ParameterGroup> all = {{plan.network->parameters()}};
+  train::Trainer trainer(*plan.network, plan.groups.empty() ? all : plan.groups, plan.rule, plan.schedule,
+                         options, job);
   TrainingOutcome outcome;
   outcome.parameters = plan.network->parameter_count();
   outcome.outcome = trainer.run_locked(folder.path(), observer);

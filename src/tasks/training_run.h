@@ -81,6 +81,7 @@ struct CardText {
 struct TrainingPlan {
   const nn::Module* network = nullptr;
   train::Rule rule = {};
+  std::vector<train::ParameterGroup> groups = {};  // empty: one, of all parameters
   train::ScheduleOptions schedule = {};
   train::TrainOptions options = {};  // steps and minutes both absent: `passes` over the data
   double passes = 10;
@@ -93,8 +94,9 @@ struct TrainingPlan {
   std::function<train::BatchLoss(std::span<const int64_t> examples, nn::Context& context)> loss = {};
   // Its value: the higher the better. Empty: no validation.
   std::function<train::Validation()> validate = {};
-  std::string score_name = {};  // of that value: "BLEU"
-  std::string score_unit = {};  // "%"
+  bool lower_is_better = false;  // of an error: the lower the better instead
+  std::string score_name = {};   // of that value: "BLEU"
+  std::string score_unit = {};   // "%"
   std::function<bool()> should_stop = {};
 
   // Writes all of a model folder but the weights, and all of it.

@@ -39,7 +39,7 @@ struct KernelStep {
     optim_step(kernels::AdamRule{r.beta1, r.beta2, r.epsilon, false}, tensors, options);
   }
   void operator()(const AdamW& r) const {
-    optim_step(kernels::AdamRule{r.beta1, r.beta2, r.epsilon, true}, tensors, options);
+    optim_step(kernels::AdamRule{r.beta1, r.beta2, r.epsilon, true, r.bias_correction}, tensors, options);
   }
   void operator()(const AdaDelta& r) const {
     optim_step(kernels::AdaDeltaRule{r.rho, r.epsilon}, tensors, options);

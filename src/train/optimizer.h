@@ -49,6 +49,7 @@ struct Adam {
 struct AdamW {
   double learning_rate = 1e-3, weight_decay = 1e-2;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  bool bias_correction = true;
   static constexpr const char* kName = "adamw";
   static constexpr auto fields() {
     return std::tuple{
@@ -56,7 +57,9 @@ struct AdamW {
         Field{"weight_decay", &AdamW::weight_decay, "share of the weights lost, times the rate"},
         Field{"beta1", &AdamW::beta1, "memory of the mean gradient"},
         Field{"beta2", &AdamW::beta2, "memory of the mean square"},
-        Field{"epsilon", &AdamW::epsilon, "added to the root of the mean square"}};
+        Field{"epsilon", &AdamW::epsilon, "added to the root of the mean square"},
+        Field{"bias_correction", &AdamW::bias_correction,
+              "divide the means by the share of steps that they have seen; BERT was trained without"}};
   }
 };
 

@@ -66,6 +66,7 @@ constexpr const char* kPatterns[] = {
     "causal & window(4,0)",
     "window(2,2,3)",
     "window(2,1) | global(0,3)",
+    "window(2,1) | global_keys(0,3..4)",
     "causal & (window(3,0) | strided(4))",
     "causal & fixed(5,2)",
     "block_window(4,1,1) | random_blocks(4,1,3) | global(0..1)",

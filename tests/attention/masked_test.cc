@@ -39,7 +39,8 @@ struct Results {
 void expect_near(const Tensor& got, const Tensor& wanted, const std::string& what) {
   ASSERT_EQ(got.shape(), wanted.shape()) << what;
   const Tensor a = got.contiguous(), b = wanted.contiguous();
-  for (int64_t i = 0; i < a.count(); ++i) ASSERT_NEAR(a.data()[i], b.data()[i], 2e-5) << what << " element " << i;
+  for (int64_t i = 0; i < a.count(); ++i)
+    ASSERT_NEAR(a.data()[i], b.data()[i], 2e-5) << what << " element " << i;
 }
 
 TEST(AttendMasked, EqualsABiasOfMinusInfinityForwardAndBackward) {
@@ -64,8 +65,8 @@ TEST(AttendMasked, EqualsABiasOfMinusInfinityForwardAndBackward) {
       const AttentionSpec spec = parse_spec(text);
       const std::vector<uint8_t> sees = draw_mask(sizes, rng);
       const int64_t rows = sizes.queries * sizes.keys;
-      const KeyMask mask = KeyMask::from_bools(
-          {sees.data(), {sizes.heads * rows, rows, sizes.keys, 1}}, sizes);
+      const KeyMask mask =
+          KeyMask::from_bools({sees.data(), {sizes.heads * rows, rows, sizes.keys, 1}}, sizes);
       const Tensor bias({sizes.batches, sizes.heads, sizes.queries, sizes.keys});
       for (int64_t i = 0; i < bias.count(); ++i)
         bias.data()[i] = sees[static_cast<size_t>(i)] ? 0 : -std::numeric_limits<float>::infinity();

@@ -185,7 +185,8 @@ TEST(RnnTranslators, ATokenLooksAtItsOwnSentenceAlone) {
     }
     ASSERT_THAT(watcher.names, ::testing::ElementsAre("decoder.cross"));
     const bool sums = choice.settings.value("locality", "") != "local_p" &&
-                      choice.settings.value("selection", "") != "sigmoid";
+                      choice.settings.value("selection", "") != "sigmoid" &&
+                      choice.settings.value("attention", "").find("gaussian") == std::string::npos;
     expect_within_sentences(batch, watcher.weights[0], sums);
   }
 }

@@ -109,8 +109,10 @@ void optim_step(const AdamRule& rule, std::span<const OptimTensor> tensors, cons
                 const OptimKernels& kernels) {
   step_all(kernels.adam, tensors, options, [&](const OptimTensor& t, OptimCoefficients& c) {
     const double step = static_cast<double>(t.step);
-    c.learning_rate = static_cast<float>(t.learning_rate / (1 - std::pow(rule.beta1, step)));
-    c.root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(rule.beta2, step)));
+    const double seen1 = rule.bias_correction ? 1 - std::pow(rule.beta1, step) : 1,
+                 seen2 = rule.bias_correction ? 1 - std::pow(rule.beta2, step) : 1;
+    c.learning_rate = static_cast<float>(t.learning_rate / seen1);
+    c.root_scale = static_cast<float>(1 / std::sqrt(seen2));
     c.decay1 = static_cast<float>(rule.beta1), c.gain1 = static_cast<float>(1 - rule.beta1);
     c.decay2 = static_cast<float>(rule.beta2), c.gain2 = static_cast<float>(1 - rule.beta2);
     c.epsilon = static_cast<float>(rule.epsilon);

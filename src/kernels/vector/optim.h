@@ -37,7 +37,8 @@ struct SgdRule {  // state[0]: momentum buffer, used when momentum != 0
 };
 struct AdamRule {  // state[0]: first moment, state[1]: second moment
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  bool decoupled = false;  // AdamW: decay acts on the weights, not through the gradient
+  bool decoupled = false;       // AdamW: decay acts on the weights, not through the gradient
+  bool bias_correction = true;  // of the moments, which begin at 0; BERT was trained without
 };
 struct AdaDeltaRule {  // state[0]: mean square of gradients, state[1]: of updates
   double rho = 0.9, epsilon = 1e-6;

@@ -1,0 +1,65 @@
+#include "models/series_transformer.h"
+
+#include <algorithm>
+
+#include "autograd/ops.h"
+#include "models/sentences.h"
+#include "nn/init.h"
+#include "nn/positions.h"
+
+namespace fovea::models {
+namespace {
+
+const SeriesTransformerConfig& checked(const SeriesTransformerConfig& c) {
+  check_ranges(c, "transformer");
+  require(c.positions == "sinusoid" || c.positions == "learned" || c.positions == "none",
+          "transformer: positions '", c.positions, "', wanted sinusoid, learned or none");
+  return c;
+}
+
+// The pattern counts within each series, so a call gives it, not the layer.
+nn::TransformerOptions layer_options(const SeriesTransformerConfig& c) {
+  AttentionSpec spec = self_attention_spec(c.self_attention);
+  spec.pattern = full();
+  return {.width = c.width,
+          .heads = c.heads,
+          .hidden = c.hidden,
+          .dropout = c.dropout,
+          .attention_dropout = c.attention_dropout,
+          .activation = nn::activation_named(c.activation),
+          .norm_first = c.norm_first,
+          .spec = spec};
+}
+
+}  // namespace
+
+SeriesTransformer::SeriesTransformer(const SeriesTransformerConfig& config, Rng& rng)
+    : SeriesModel(config, "transformer", {"flatten", "attention", "mean", "first", "last"}),
+      config_(checked(config)),
+      spec_(parse_spec(config.self_attention)),
+      input_(form().token_width(), config.width, rng),
+      encoder_(layer_options(config), config.layers, config.norm_first, rng) {
+  add_child("input", input_);
+  if (config.positions == "learned")
+    positions_ = add_parameter("positions", nn::normal({config.max_positions, config.width}, 0, 0.02f, rng));
+  add_child("encoder", encoder_);
+  add_head(config.width, rng);
+}
+
+Var SeriesTransformer::encode(const Var& x, std::span<const int64_t> lengths, nn::Context& context) const {
+  Var tokens = input_(x);
+  if (config_.positions != "none") {
+    const std::vector<int32_t> places = nn::packed_positions(lengths);
+    const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+    require(!positions_.defined() || longest <= config_.max_positions, "transformer: a series of ", longest,
+            " tokens, but positions were learned up to ", config_.max_positions);
+    tokens = tokens + (positions_.defined() ? embedding(positions_, places)
+                                            : Var(nn::sinusoid(places, config_.width)));
+  }
+  const int64_t total = tokens.size(0);
+  const Var read = encoder_(reshape(dropped(tokens, config_.dropout, context), {1, total, config_.width}),
+                            context, {.self = within({lengths.begin(), lengths.end()}, spec_.pattern)});
+  return reshape(read, {total, config_.width});
+}
+
+}  // namespace fovea::models

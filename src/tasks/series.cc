@@ -1,0 +1,427 @@
+#include "tasks/series.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "base/error_kinds.h"
+#include "data/time_features.h"
+#include "io/file.h"
+#include "models/registry.h"
+#include "nn/int8_weights.h"
+#include "nn/weights.h"
+#include "tasks/evaluation.h"
+#include "tasks/model_folder.h"
+
+namespace fovea::tasks {
+namespace {
+
+constexpr std::array kGoals = {SeriesGoal::forecast, SeriesGoal::classify, SeriesGoal::regress};
+// Steps looked at together.
+constexpr int64_t kBatchSteps = 32768;
+constexpr int64_t kLongestWindow = 1 << 24;
+
+SeriesGoal goal_named(const std::string& name, const std::string& where) {
+  for (const SeriesGoal goal : kGoals)
+    if (name_of(goal) == name) return goal;
+  fail(where, ": unknown goal ", in_quotes(name), ", wanted forecast, classify or regress");
+}
+
+void check_parts(const SeriesParts& p, const models::SeriesConfig& c, const std::string& where) {
+  const auto columns = static_cast<int64_t>(p.columns.size());
+  require(
+      columns == c.features && p.mean.size() == p.columns.size() && p.deviation.size() == p.columns.size(),
+      where, ": columns, mean and deviation must have ", c.features, " entries, as many as features");
+  require(std::all_of(p.deviation.begin(), p.deviation.end(), [](float d) { return d > 0; }) &&
+              p.target_deviation > 0,
+          where, ": deviations must be above 0");
+  require(static_cast<int64_t>(p.time_features.size()) == c.known, where, ": ", p.time_features.size(),
+          " time features, but the network has ", c.known);
+  const bool forecast = p.goal == SeriesGoal::forecast;
+  require(forecast == (c.targets > 0), where, ": the goal and the number of targets do not fit");
+  if (forecast)
+    require(p.targets == c.targets && p.horizon == c.outputs && p.steps_in == c.window && p.steps_in > 0 &&
+                p.steps_in <= kLongestWindow,
+            where, ": targets, horizon and steps_in do not fit the network");
+  if (p.goal == SeriesGoal::classify)
+    require(static_cast<int64_t>(p.labels.size()) == c.outputs, where, ": ", p.labels.size(), " labels for ",
+            c.outputs, " outputs");
+  if (p.goal == SeriesGoal::regress) require(c.outputs == 1, where, ": ", c.outputs, " outputs, wanted 1");
+}
+
+// Calls use(first, count) for batches of examples that have about kBatchSteps steps.
+template <class Use>
+void in_batches(int64_t examples, int64_t steps_each, const Use& use) {
+  const int64_t batch = std::max<int64_t>(1, kBatchSteps / std::max<int64_t>(1, steps_each));
+  for (int64_t first = 0; first < examples; first += batch) use(first, std::min(batch, examples - first));
+}
+
+std::string fixed(double value, int digits = 4) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+}  // namespace
+
+std::string_view name_of(SeriesGoal goal) {
+  switch (goal) {
+    case SeriesGoal::forecast:
+      return "forecast";
+    case SeriesGoal::classify:
+      return "classify";
+    case SeriesGoal::regress:
+      break;
+  }
+  return "regress";
+}
+
+SeriesParts load_series(const std::filesystem::path& folder, const std::string& compute) {
+  const Compute kind = compute_named(compute);
+  const FolderConfig config = read_folder_config(folder, "series");
+  const std::string where = (folder / "config.json").string();
+  SeriesParts parts;
+  parts.model = config.model;
+  parts.config = config.settings;
+  const auto read = [&](const char* name, auto& value) {
+    require(config.all.contains(name), where, ": a model of series without ", name);
+    value_from_json(config.all[name], value, where + ": " + name);
+  };
+  std::string goal, missing, features;
+  read("goal", goal);
+  parts.goal = goal_named(goal, where);
+  read("columns", parts.columns);
+  read("mean", parts.mean);
+  read("deviation", parts.deviation);
+  read("missing", missing);
+  parts.missing = data::missing_named(missing);
+  read("targets", parts.targets);
+  read("steps_in", parts.steps_in);
+  read("horizon", parts.horizon);
+  read("time_column", parts.time_column);
+  read("time_features", features);
+  parts.time_features = data::parse_time_features(features);
+  read("labels", parts.labels);
+  read("target_mean", parts.target_mean);
+  read("target_deviation", parts.target_deviation);
+  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+    Rng rng(0);
+    return models::make_model<models::SeriesModels>(config.model, config.settings, rng);
+  });
+  check_parts(parts, parts.network->settings(), where);
+  if (kind == Compute::int8) nn::round_to_int8(*parts.network, folder.string());
+  parts.prepared = nn::Prepared(*parts.network, kind);
+  return parts;
+}
+
+void save_series_config(const std::filesystem::path& folder, const SeriesParts& parts) {
+  std::string features;
+  for (const std::string& name : parts.time_features) features += (features.empty() ? "" : ",") + name;
+  save_json(folder / "config.json", Json{{"task", "series"},
+                                         {"model", parts.model},
+                                         {"settings", parts.config},
+                                         {"goal", name_of(parts.goal)},
+                                         {"columns", parts.columns},
+                                         {"mean", value_to_json(parts.mean)},
+                                         {"deviation", value_to_json(parts.deviation)},
+                                         {"missing", parts.missing == data::Missing::last ? "last" : "stop"},
+                                         {"targets", parts.targets},
+                                         {"steps_in", parts.steps_in},
+                                         {"horizon", parts.horizon},
+                                         {"time_column", parts.time_column},
+                                         {"time_features", features},
+                                         {"labels", parts.labels},
+                                         {"target_mean", value_to_json(parts.target_mean)},
+                                         {"target_deviation", value_to_json(parts.target_deviation)}});
+}
+
+void save_series(const std::filesystem::path& folder, const SeriesParts& parts) {
+  make_directories(folder);
+  nn::save_weights(*parts.network, folder / "model.safetensors");
+  save_series_config(folder, parts);
+}
+
+data::SeriesTableOptions table_options(const SeriesParts& parts) {
+  return {.time_column = parts.time_column, .columns = parts.columns, .missing = parts.missing};
+}
+
+SeriesRows rows_of(const SeriesParts& parts, const data::SeriesTable& table, const std::string& name) {
+  const auto columns = static_cast<int64_t>(table.columns.size());
+  SeriesRows rows{Tensor({table.rows(), columns}), {}};
+  for (size_t i = 0; i < table.values.size(); ++i) {
+    const size_t c = i % table.columns.size();
+    rows.values.data()[i] = (table.values[i] - parts.mean[c]) / parts.deviation[c];
+  }
+  if (parts.time_features.empty()) return rows;
+  require(!table.times.empty(), name, ": no column of times, which the time features are made of");
+  rows.known = Tensor::from(data::time_features(table.times, parts.time_features),
+                            {table.rows(), static_cast<int64_t>(parts.time_features.size())});
+  return rows;
+}
+
+models::SeriesBatch windows_at(const SeriesParts& parts, const SeriesRows& rows,
+                               std::span<const int64_t> first) {
+  const auto count = static_cast<int64_t>(first.size());
+  const auto copied = [&](const Tensor& from) {
+    const int64_t width = from.size(1);
+    const Tensor to({count * parts.steps_in, width});
+    for (int64_t i = 0; i < count; ++i)
+      std::copy_n(from.data() + first[static_cast<size_t>(i)] * width, parts.steps_in * width,
+                  to.data() + i * parts.steps_in * width);
+    return to;
+  };
+  return {copied(rows.values), rows.known.defined() ? copied(rows.known) : Tensor(),
+          std::vector<int64_t>(first.size(), parts.steps_in)};
+}
+
+Tensor steps_after(const SeriesParts& parts, const SeriesRows& rows, std::span<const int64_t> first) {
+  const int64_t width = rows.values.size(1);
+  const Tensor after({static_cast<int64_t>(first.size()), parts.targets, parts.horizon});
+  float* out = after.data();
+  for (const int64_t begin : first)
+    for (int64_t t = 0; t < parts.targets; ++t)
+      for (int64_t h = 0; h < parts.horizon; ++h)
+        *out++ = rows.values.data()[(begin + parts.steps_in + h) * width + t];
+  return after;
+}
+
+Tensor standard_cases(const SeriesParts& parts, const data::SeriesCases& cases) {
+  const Tensor values({cases.starts.back(), cases.features});
+  for (size_t i = 0; i < cases.values.size(); ++i) {
+    const size_t f = i % static_cast<size_t>(cases.features);
+    const float value = (cases.values[i] - parts.mean[f]) / parts.deviation[f];
+    values.data()[i] = std::isnan(value) ? 0 : value;
+  }
+  return values;
+}
+
+models::SeriesBatch cases_at(const Tensor& values, const data::SeriesCases& cases,
+                             std::span<const int64_t> places) {
+  models::SeriesBatch batch;
+  int64_t steps = 0;
+  for (const int64_t place : places) {
+    batch.lengths.push_back(cases.length(place));
+    steps += batch.lengths.back();
+  }
+  batch.values = Tensor({steps, cases.features});
+  float* out = batch.values.data();
+  for (const int64_t place : places)
+    out = std::copy_n(values.data() + cases.starts[static_cast<size_t>(place)] * cases.features,
+                      cases.length(place) * cases.features, out);
+  return batch;
+}
+
+std::vector<float> forecast(const SeriesParts& parts, const SeriesRows& rows) {
+  const NoGrad no_grad;
+  const nn::Prepared prepared(*parts.network);
+  nn::Context context;
+  const int64_t first[] = {rows.count() - parts.steps_in};
+  const Tensor found = parts.network->outputs(windows_at(parts, rows, first), context).value().contiguous();
+  std::vector<float> steps;
+  for (int64_t h = 0; h < parts.horizon; ++h)
+    for (int64_t t = 0; t < parts.targets; ++t) {
+      const auto column = static_cast<size_t>(t);
+      steps.push_back(found.data()[t * parts.horizon + h] * parts.deviation[column] + parts.mean[column]);
+      require(std::isfinite(steps.back()), "the model's weights are damaged: it forecasts ", steps.back());
+    }
+  return steps;
+}
+
+Tensor answer_cases(const SeriesParts& parts, const data::SeriesCases& cases) {
+  const NoGrad no_grad;
+  const nn::Prepared prepared(*parts.network);
+  nn::Context context;
+  const Tensor values = standard_cases(parts, cases);
+  const int64_t outputs = parts.network->settings().outputs;
+  const Tensor all({cases.size(), outputs});
+  in_batches(cases.size(), cases.starts.back() / std::max<int64_t>(1, cases.size()),
+             [&](int64_t first, int64_t count) {
+               std::vector<int64_t> places(static_cast<size_t>(count));
+               for (int64_t i = 0; i < count; ++i) places[static_cast<size_t>(i)] = first + i;
+               const Tensor found =
+                   parts.network->outputs(cases_at(values, cases, places), context).value().contiguous();
+               std::copy_n(found.data(), found.count(), all.data() + first * outputs);
+             });
+  if (parts.goal == SeriesGoal::regress)
+    for (float& value : all.span()) value = value * parts.target_deviation + parts.target_mean;
+  return all;
+}
+
+std::vector<Prediction> predictions_of(const Tensor& scores) {
+  std::vector<Prediction> predictions;
+  const int64_t classes = scores.size(1);
+  for (int64_t i = 0; i < scores.size(0); ++i)
+    predictions.push_back(prediction_of({scores.data() + i * classes, static_cast<size_t>(classes)}));
+  return predictions;
+}
+
+ForecastScores score_forecasts(const SeriesParts& parts, const SeriesRows& rows, int64_t begin, int64_t end,
+                               int64_t every, const std::string& where) {
+  std::vector<int64_t> first;
+  for (int64_t row = std::max(begin, parts.steps_in); row + parts.horizon <= end; row += every)
+    first.push_back(row - parts.steps_in);
+  require(!first.empty(), where, ": no window of ", parts.steps_in, " + ", parts.horizon,
+          " steps fits; wanted more rows, or a smaller --steps-in or --horizon");
+  const NoGrad no_grad;
+  const nn::Prepared prepared(*parts.network);
+  nn::Context context;
+  ForecastScores scores{.windows = static_cast<int64_t>(first.size())};
+  const int64_t width = rows.values.size(1);
+  in_batches(scores.windows, parts.steps_in, [&](int64_t from, int64_t count) {
+    const auto some = std::span(first).subspan(static_cast<size_t>(from), static_cast<size_t>(count));
+    const Tensor found = parts.network->outputs(windows_at(parts, rows, some), context).value().contiguous();
+    const Tensor wanted = steps_after(parts, rows, some);
+    for (int64_t i = 0; i < found.count(); ++i) {
+      const int64_t window = i / (parts.targets * parts.horizon), target = i / parts.horizon % parts.targets;
+      const int64_t last = some[static_cast<size_t>(window)] + parts.steps_in - 1;
+      const double error = double{found.data()[i]} - double{wanted.data()[i]},
+                   naive = double{rows.values.data()[last * width + target]} - double{wanted.data()[i]};
+      scores.mse += error * error;
+      scores.mae += std::abs(error);
+      scores.naive_mse += naive * naive;
+      scores.naive_mae += std::abs(naive);
+    }
+  });
+  const auto numbers = static_cast<double>(scores.windows * parts.targets * parts.horizon);
+  for (double* sum : {&scores.mse, &scores.mae, &scores.naive_mse, &scores.naive_mae}) *sum /= numbers;
+  return scores;
+}
+
+std::string to_text(const ForecastScores& s) {
+  return message("MSE ", fixed(s.mse), ", MAE ", fixed(s.mae), " on ", s.windows,
+                 " windows (the last value repeated: MSE ", fixed(s.naive_mse), ", MAE ", fixed(s.naive_mae),
+                 ")");
+}
+
+Json to_json(const ForecastScores& s) {
+  return {{"windows", s.windows},
+          {"mse", s.mse},
+          {"mae", s.mae},
+          {"naive_mse", s.naive_mse},
+          {"naive_mae", s.naive_mae}};
+}
+
+std::vector<int64_t> times_after(const data::SeriesTable& table, int64_t steps) {
+  std::vector<int64_t> times;
+  if (table.times.size() < 2) return times;
+  const int64_t step = table.times.back() - table.times[table.times.size() - 2];
+  for (int64_t i = 1; i <= steps; ++i) times.push_back(table.times.back() + i * step);
+  return times;
+}
+
+NumberScores score_numbers(const SeriesParts& parts, const Tensor& found, std::span<const float> wanted) {
+  NumberScores scores{.cases = static_cast<int64_t>(wanted.size())};
+  double squares = 0, naive = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const double error = double{found.data()[i]} - double{wanted[i]},
+                 middle = double{parts.target_mean} - double{wanted[i]};
+    squares += error * error;
+    naive += middle * middle;
+    scores.mae += std::abs(error);
+  }
+  const auto count = static_cast<double>(wanted.size());
+  scores.rmse = std::sqrt(squares / count);
+  scores.naive_rmse = std::sqrt(naive / count);
+  scores.mae /= count;
+  return scores;
+}
+
+namespace {
+
+std::vector<double> split_numbers(const std::string& text) {
+  std::vector<double> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('/', begin), text.size());
+    const auto number = data::number_of(text.substr(begin, end - begin));
+    require(number && *number > 0, "split: got ", in_quotes(text),
+            ", wanted rows such as 8640/2880/2880, or shares such as 0.7/0.1/0.2");
+    parts.push_back(double{*number});
+    begin = end + 1;
+  }
+  require(parts.size() == 2 || parts.size() == 3, "split: got ", parts.size(),
+          " parts, wanted 2 or 3: training, validation and test");
+  const bool shares = parts[0] < 1;
+  double sum = 0;
+  for (const double part : parts) {
+    require((part < 1) == shares && (shares || part == std::floor(part)), "split: got ", in_quotes(text),
+            ", wanted only numbers of rows or only shares below 1");
+    sum += part;
+  }
+  require(!shares || sum <= 1 + 1e-6, "split: the shares add up to ", sum, ", wanted at most 1");
+  return parts;
+}
+
+}  // namespace
+
+void check_split(const std::string& text) {
+  split_numbers(text);
+}
+
+SeriesSplit split_rows(const std::string& text, int64_t rows) {
+  std::vector<double> parts = split_numbers(text);
+  if (parts[0] < 1)
+    for (double& part : parts) part = std::floor(part * static_cast<double>(rows) + 1e-6);
+  SeriesSplit split{static_cast<int64_t>(parts[0]), static_cast<int64_t>(parts[1]),
+                    parts.size() > 2 ? static_cast<int64_t>(parts[2]) : 0};
+  require(split.train + split.valid + split.test <= rows, "split: ", in_quotes(text), " needs ",
+          split.train + split.valid + split.test, " rows; the file has ", rows);
+  return split;
+}
+
+namespace {
+
+std::string table_test(const SeriesParts& parts, const std::string& file, const std::string& split,
+                       bool json) {
+  const data::SeriesTable table = data::read_series_table(file, table_options(parts));
+  int64_t begin = 0, end = table.rows();
+  if (!split.empty()) {
+    const SeriesSplit cut = split_rows(split, table.rows());
+    begin = cut.test > 0 ? cut.train + cut.valid : cut.train;
+    end = cut.train + cut.valid + cut.test;
+  }
+  const ForecastScores scores = score_forecasts(parts, rows_of(parts, table, file), begin, end, 1, file);
+  return (json ? to_json(scores).dump() : to_text(scores)) + "\n";
+}
+
+std::string case_test(const SeriesParts& parts, const std::string& file, bool json) {
+  const data::SeriesCases cases = data::read_series_cases(file, {.missing = parts.missing});
+  require(cases.features == static_cast<int64_t>(parts.columns.size()), file, ": cases of ", cases.features,
+          " features, but the model reads ", parts.columns.size());
+  const Tensor found = answer_cases(parts, cases);
+  if (parts.goal == SeriesGoal::classify) {
+    require(cases.target == data::CaseTarget::classes, file, ": no class labels (@classLabel true)");
+    std::vector<int32_t> targets;
+    for (const int32_t label : cases.labels) {
+      const std::string& name = cases.classes[static_cast<size_t>(label)];
+      const auto place = std::find(parts.labels.begin(), parts.labels.end(), name);
+      require(place != parts.labels.end(), file, ": the label ", in_quotes(name),
+              " does not occur in the data that the model was trained on");
+      targets.push_back(static_cast<int32_t>(place - parts.labels.begin()));
+    }
+    const Evaluation evaluation = evaluate(predictions_of(found), targets, parts.labels, "cases");
+    return json ? to_json(evaluation).dump() + "\n" : to_text(evaluation);
+  }
+  require(cases.target == data::CaseTarget::number, file, ": no numbers to compare with (@targetLabel true)");
+  const NumberScores s = score_numbers(parts, found, cases.numbers);
+  if (json)
+    return Json{{"cases", s.cases}, {"rmse", s.rmse}, {"mae", s.mae}, {"naive_rmse", s.naive_rmse}}.dump() +
+           "\n";
+  return message("RMSE ", fixed(s.rmse), ", MAE ", fixed(s.mae), " on ", s.cases,
+                 " cases (the mean of the training cases: RMSE ", fixed(s.naive_rmse), ")\n");
+}
+
+}  // namespace
+
+std::string series_test(const std::filesystem::path& folder, const std::string& file,
+                        const std::string& split, bool json) {
+  const SeriesParts parts = errors_as<ModelError>([&] { return load_series(folder); });
+  require(split.empty() || parts.goal == SeriesGoal::forecast, "--split applies to forecasts only; ",
+          folder.string(), " holds a model of cases");
+  return errors_as<FileError>([&] {
+    return parts.goal == SeriesGoal::forecast ? table_test(parts, file, split, json)
+                                              : case_test(parts, file, json);
+  });
+}
+
+}  // namespace fovea::tasks

@@ -1,0 +1,422 @@
+// Windows of a table, or labelled cases, a network that forecasts or labels them, and its folder.
+#include "tasks/train_series.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error_kinds.h"
+#include "data/time_features.h"
+#include "tasks/train_settings.h"
+
+namespace fovea::tasks {
+namespace {
+
+// Windows looked at in a validation: more would cost more than they tell.
+constexpr int64_t kMostValidated = 4096;
+
+bool is_cases(const std::string& path) {
+  return path.ends_with(".ts") || path.ends_with(".ts.gz");
+}
+
+struct Moments {
+  std::vector<float> mean, deviation;
+};
+
+// Of every column of [rows, columns]; a column that never changes has the deviation 1.
+Moments moments_of(std::span<const float> values, size_t columns) {
+  Moments moments;
+  for (size_t c = 0; c < columns; ++c) {
+    double sum = 0, squares = 0;
+    int64_t count = 0;
+    for (size_t i = c; i < values.size(); i += columns)
+      if (!std::isnan(values[i])) {
+        sum += double{values[i]};
+        ++count;
+      }
+    const double mean = count > 0 ? sum / static_cast<double>(count) : 0;
+    for (size_t i = c; i < values.size(); i += columns)
+      if (!std::isnan(values[i])) squares += (double{values[i]} - mean) * (double{values[i]} - mean);
+    const double deviation = count > 0 ? std::sqrt(squares / static_cast<double>(count)) : 0;
+    moments.mean.push_back(static_cast<float>(mean));
+    // Sums of rounded numbers leave a trace of a deviation where there is none.
+    moments.deviation.push_back(
+        deviation > 1e-6 * std::abs(mean) && deviation > 0 ? static_cast<float>(deviation) : 1.0f);
+  }
+  return moments;
+}
+
+uint64_t fingerprint(std::span<const float> values) {
+  DataFingerprint print;
+  for (const float value : values) print.add(uint64_t{std::bit_cast<uint32_t>(value)});
+  return print.value();
+}
+
+std::string channels_of(const Json& model_settings) {
+  const bool given = model_settings.contains("channels") && model_settings["channels"].is_string();
+  return given ? model_settings["channels"].get<std::string>() : "auto";
+}
+
+// The columns that the network reads, those to forecast first; how many of them these are.
+std::vector<std::string> columns_of(const SeriesTraining& training, const Json& model_settings,
+                                    const std::vector<std::string>& all, int64_t& targets) {
+  std::vector<std::string> columns = data::parse_names(training.target, "target");
+  if (columns.empty()) columns = all;
+  targets = static_cast<int64_t>(columns.size());
+  if (channels_of(model_settings) != "mixed") return columns;
+  std::vector<std::string> inputs = data::parse_names(training.inputs, "inputs");
+  for (const std::string& name : inputs.empty() ? all : inputs)
+    if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
+  return columns;
+}
+
+// What the two kinds of data have in common.
+struct Run {
+  const SeriesFiles& files;
+  SeriesTraining training;
+  const Json& model_settings;
+  const train::TrainOptions& options;
+  const std::string& command;
+  RunObserver& observer;
+  const std::function<bool()>& should_stop;
+};
+
+void make_network(const Run& run, SeriesParts& parts, int64_t outputs) {
+  parts.model = run.training.model;
+  parts.config = models::model_config<models::SeriesModels>(
+      parts.model, run.model_settings,
+      Json{{"features", static_cast<int64_t>(parts.columns.size())},
+           {"known", static_cast<int64_t>(parts.time_features.size())},
+           {"window", parts.steps_in},
+           {"targets", parts.targets},
+           {"outputs", outputs}});
+  Rng rng(run.options.seed);
+  parts.network = models::make_model<models::SeriesModels>(parts.model, parts.config, rng);
+}
+
+TrainingPlan plan_of(const Run& run, const SeriesParts& parts, int64_t examples) {
+  const SeriesTraining& training = run.training;
+  TrainingPlan plan;
+  plan.network = parts.network.get();
+  plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
+  plan.schedule = schedule_of(training.schedule, training.warmup);
+  plan.options = run.options;
+  plan.passes = 20;
+  plan.sizes.assign(static_cast<size_t>(examples), {1, 0});
+  plan.batch_size = *training.batch;
+  plan.batch_unit = plan.unit = "series";
+  plan.should_stop = run.should_stop;
+  plan.save_config = [&parts](const std::filesystem::path& out) { save_series_config(out, parts); };
+  plan.save_model = [&parts](const std::filesystem::path& out) { save_series(out, parts); };
+  plan.command = run.command;
+  return plan;
+}
+
+SeriesOutcome finish(const Run& run, const RunFolder& folder, const TrainingPlan& plan, SeriesGoal goal) {
+  SeriesOutcome outcome;
+  static_cast<TrainingOutcome&>(outcome) = run_training(folder, plan, run.observer);
+  outcome.goal = goal;
+  return outcome;
+}
+
+void note_gaps(const data::SeriesTable& table, RunObserver& observer) {
+  if (table.times.size() < 3) return;
+  const int64_t step = table.times[1] - table.times[0];
+  int64_t gaps = 0;
+  for (size_t i = 1; i < table.times.size(); ++i) gaps += table.times[i] - table.times[i - 1] != step;
+  if (gaps > 0)
+    observer.on_note(message("note: the time between rows is not always the same (", gaps, " of ",
+                             table.times.size() - 1, " differ from the first); each row counts as one step"));
+}
+
+// A table as training needs it.
+struct ForecastData {
+  SeriesParts parts;  // without the network
+  SeriesSplit split;
+  SeriesRows rows, valid_rows;  // the same where validation is a part of the table
+  int64_t valid_begin = 0, valid_end = 0;
+  std::string valid_name;
+  uint64_t print = 0;  // of the training part
+};
+
+// The columns that the network reads, in its order. Those that it does not read need not hold numbers.
+data::SeriesTable read_train_table(const Run& run, SeriesParts& parts) {
+  const SeriesTraining& training = run.training;
+  parts.missing = data::missing_named(training.missing);
+  parts.time_column = training.time_column;
+  const bool all_read = channels_of(run.model_settings) == "mixed" && training.inputs.empty();
+  if (!training.target.empty() && !all_read)
+    parts.columns = columns_of(training, run.model_settings, {}, parts.targets);
+  data::SeriesTable table = data::read_series_table(run.files.train, table_options(parts));
+  if (parts.columns.empty()) {
+    parts.columns = columns_of(training, run.model_settings, table.columns, parts.targets);
+    table = data::with_columns(table, parts.columns, run.files.train);
+  }
+  parts.time_column = table.time_column;
+  return table;
+}
+
+// Settles the sizes that follow from the data.
+ForecastData read_forecast(Run& run) {
+  ForecastData data;
+  SeriesParts& parts = data.parts;
+  const data::SeriesTable table = read_train_table(run, parts);
+  note_gaps(table, run.observer);
+  SeriesTraining& training = run.training;
+  SeriesSplit& split = data.split;
+  split.train = table.rows();
+  if (!training.split.empty()) split = split_rows(training.split, table.rows());
+  if (!training.horizon) training.horizon = std::clamp<int64_t>(split.train / 40, 1, 96);
+  if (!training.steps_in) training.steps_in = std::clamp<int64_t>(split.train / 10, 1, 336);
+  parts.goal = SeriesGoal::forecast;
+  parts.time_features = data::parse_time_features(training.time_features);
+  parts.horizon = *training.horizon;
+  parts.steps_in = *training.steps_in;
+  require(split.train >= parts.steps_in + parts.horizon, run.files.train, ": ", split.train,
+          " rows to train on, wanted at least ", parts.steps_in + parts.horizon, " (--steps-in ",
+          parts.steps_in, " + --horizon ", parts.horizon, ")");
+  const auto trained_on =
+      std::span(table.values).first(static_cast<size_t>(split.train) * parts.columns.size());
+  const Moments moments = moments_of(trained_on, parts.columns.size());
+  parts.mean = moments.mean;
+  parts.deviation = moments.deviation;
+  data.print = fingerprint(trained_on);
+  data.rows = data.valid_rows = rows_of(parts, table, run.files.train);
+  data.valid_begin = split.train;
+  data.valid_end = split.train + split.valid;
+  data.valid_name = run.files.train + ", validation part";
+  if (run.files.valid.empty()) return data;
+  data.valid_name = run.files.valid;
+  data.valid_rows =
+      rows_of(parts, data::read_series_table(data.valid_name, table_options(parts)), data.valid_name);
+  data.valid_begin = 0;
+  data.valid_end = data.valid_rows.count();
+  return data;
+}
+
+SeriesOutcome train_forecast(Run run) {
+  ForecastData data = errors_as<FileError>([&] { return read_forecast(run); });
+  SeriesParts& parts = data.parts;
+  const int64_t examples = data.split.train - parts.steps_in - parts.horizon + 1;
+  if (!run.training.batch) run.training.batch = batch_for(examples, 16, 64);
+  make_network(run, parts, parts.horizon);
+  const bool validated = data.valid_end > data.valid_begin;
+  const int64_t every = (data.valid_end - data.valid_begin) / kMostValidated + 1;
+  const auto scores = [&] {
+    return score_forecasts(parts, data.valid_rows, data.valid_begin, data.valid_end, every, data.valid_name);
+  };
+  if (validated) scores();  // a part that is too short is found before training
+  const RunFolder folder(run.files.out,
+                         run_identity<SeriesTraining>({run.training, run.options, run.model_settings},
+                                                      data.print, counted(data.split.train, "row")),
+                         run.observer);
+  run.observer.on_note(message(examples, " windows of ", parts.steps_in, " steps, ", parts.columns.size(),
+                               " columns, ", parts.targets, " to forecast by ", parts.horizon, " steps, ",
+                               parts.network->parameter_count(), " parameters"));
+
+  TrainingPlan plan = plan_of(run, parts, examples);
+  plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
+    const models::SeriesTargets targets{.labels = {}, .numbers = steps_after(parts, data.rows, chosen)};
+    return train::BatchLoss{parts.network->loss(windows_at(parts, data.rows, chosen), targets, 0, context),
+                            static_cast<double>(chosen.size())};
+  };
+  if (validated)
+    plan.validate = [&] {
+      const ForecastScores found = scores();
+      return train::Validation{found.mse,
+                               {{"valid_loss", found.mse}, {"mse", found.mse}, {"mae", found.mae}}};
+    };
+  plan.lower_is_better = true;
+  plan.score_name = "MSE";
+  plan.card = {
+      .title = "A forecaster made with Fovea",
+      .about = message("Reads ", parts.steps_in, " steps of ", parts.columns.size(),
+                       " columns and forecasts the next ", parts.horizon, " steps of ", parts.targets, ".\n"),
+      .train = "`" + run.files.train + "`",
+      .valid = "`" + data.valid_name + "` (standardised)",
+      .use = "fovea predict " + run.files.out.string() + " < rows.csv"};
+  SeriesOutcome outcome = finish(run, folder, plan, SeriesGoal::forecast);
+  if (data.split.test == 0 || outcome.outcome == train::Outcome::interrupted) return outcome;
+  const int64_t begin = data.split.train + data.split.valid;
+  outcome.test = to_text(
+      score_forecasts(parts, data.rows, begin, begin + data.split.test, 1, run.files.train + ", test part"));
+  return outcome;
+}
+
+void check_same_form(const data::SeriesCases& valid, const data::SeriesCases& train,
+                     const std::string& path) {
+  require(valid.features == train.features, path, ": cases of ", valid.features,
+          " features, but those to train on have ", train.features);
+  require(valid.target == train.target && valid.classes == train.classes, path,
+          ": other labels than those of the training file");
+}
+
+// Labelled cases as training needs them.
+struct CaseData {
+  SeriesParts parts;  // without the network
+  data::SeriesCases cases, valid;
+  Tensor numbers;  // standardised, of a regression
+  uint64_t print = 0;
+};
+
+CaseData read_cases(const Run& run) {
+  CaseData data;
+  SeriesParts& parts = data.parts;
+  parts.missing = data::missing_named(run.training.missing);
+  data.cases = data::read_series_cases(run.files.train, {parts.missing});
+  const data::SeriesCases& cases = data.cases;
+  require(cases.target != data::CaseTarget::none, run.files.train,
+          ": cases without labels; wanted a header with @classLabel true or @targetLabel true");
+  if (!run.files.valid.empty()) {
+    data.valid = data::read_series_cases(run.files.valid, {parts.missing});
+    check_same_form(data.valid, cases, run.files.valid);
+  }
+  const bool classes = cases.target == data::CaseTarget::classes;
+  require(classes || !run.training.smoothing, "smoothing applies to classes; ", run.files.train,
+          " has numbers to learn");
+  parts.goal = classes ? SeriesGoal::classify : SeriesGoal::regress;
+  parts.labels = cases.classes;
+  for (int64_t f = 0; f < cases.features; ++f) parts.columns.push_back(message("feature ", f + 1));
+  const Moments moments = moments_of(cases.values, parts.columns.size());
+  parts.mean = moments.mean;
+  parts.deviation = moments.deviation;
+  bool equal = true;
+  for (int64_t i = 0; i < cases.size(); ++i) equal = equal && cases.length(i) == cases.length(0);
+  parts.steps_in = equal ? cases.length(0) : 0;
+  if (!classes) {
+    const Moments of_target = moments_of(cases.numbers, 1);
+    parts.target_mean = of_target.mean[0];
+    parts.target_deviation = of_target.deviation[0];
+    data.numbers = Tensor::from(cases.numbers, {cases.size()});
+    for (float& number : data.numbers.span()) number = (number - parts.target_mean) / parts.target_deviation;
+  }
+  DataFingerprint print;
+  print.add(fingerprint(cases.values));
+  print.add(fingerprint(cases.numbers));
+  for (const int32_t label : cases.labels) print.add(static_cast<uint64_t>(label));
+  for (const int64_t start : cases.starts) print.add(static_cast<uint64_t>(start));
+  data.print = print.value();
+  return data;
+}
+
+models::SeriesTargets targets_at(const CaseData& data, std::span<const int64_t> places) {
+  models::SeriesTargets targets;
+  for (const int64_t place : places)
+    if (!data.cases.labels.empty()) targets.labels.push_back(data.cases.labels[static_cast<size_t>(place)]);
+  if (!data.numbers.defined()) return targets;
+  targets.numbers = Tensor({static_cast<int64_t>(places.size()), 1});
+  for (size_t i = 0; i < places.size(); ++i) targets.numbers.data()[i] = data.numbers.data()[places[i]];
+  return targets;
+}
+
+train::Validation validate_cases(const SeriesParts& parts, const data::SeriesCases& valid) {
+  const Tensor found = answer_cases(parts, valid);
+  if (parts.goal == SeriesGoal::classify) return validation_of(predictions_of(found), valid.labels);
+  const NumberScores scores = score_numbers(parts, found, valid.numbers);
+  return {scores.rmse, {{"rmse", scores.rmse}, {"mae", scores.mae}}};
+}
+
+SeriesOutcome train_cases(Run run) {
+  CaseData data = errors_as<FileError>([&] { return read_cases(run); });
+  SeriesParts& parts = data.parts;
+  const bool classes = parts.goal == SeriesGoal::classify;
+  if (!run.training.batch) run.training.batch = batch_for(data.cases.size(), 16, 64);
+  make_network(run, parts, classes ? static_cast<int64_t>(parts.labels.size()) : 1);
+  const RunFolder folder(run.files.out,
+                         run_identity<SeriesTraining>({run.training, run.options, run.model_settings},
+                                                      data.print, counted(data.cases.size(), "case")),
+                         run.observer);
+  const std::string gives = classes ? message("one of ", parts.labels.size(), " labels") : "a number";
+  run.observer.on_note(message(data.cases.size(), " cases of ", data.cases.features, " features, ", gives,
+                               " for each, ", parts.network->parameter_count(), " parameters"));
+
+  const Tensor values = standard_cases(parts, data.cases);
+  TrainingPlan plan = plan_of(run, parts, data.cases.size());
+  plan.passes = 60;
+  plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
+    return train::BatchLoss{
+        parts.network->loss(cases_at(values, data.cases, chosen), targets_at(data, chosen),
+                            run.training.smoothing.value_or(0), context),
+        static_cast<double>(chosen.size())};
+  };
+  if (data.valid.size() > 0) plan.validate = [&] { return validate_cases(parts, data.valid); };
+  plan.lower_is_better = !classes;
+  plan.score_name = classes ? "accuracy" : "RMSE";
+  plan.score_unit = classes ? "%" : "";
+  plan.card = {.title = "A model of number sequences made with Fovea",
+               .about = message("Reads series of ", data.cases.features, " features and gives ", gives,
+                                " for each.\n"),
+               .train = "`" + run.files.train + "`",
+               .valid = run.files.valid.empty() ? "" : "`" + run.files.valid + "`",
+               .use = "fovea predict " + run.files.out.string() + " < cases.ts"};
+  return finish(run, folder, plan, parts.goal);
+}
+
+// Options of tables given with cases, and the other way round.
+void check_form(const SeriesFiles& files, const SeriesTraining& training) {
+  const bool cases = is_cases(files.train);
+  require(files.valid.empty() || is_cases(files.valid) == cases, files.valid, ": got ",
+          cases ? "a table" : "a .ts file", ", wanted the form of ", files.train);
+  if (!cases) {
+    require(!training.smoothing, "smoothing applies to classes; ", files.train, " is a table to forecast");
+    require(files.valid.empty() || training.split.empty(),
+            "--split takes validation from the training file; leave out --valid");
+    return;
+  }
+  const std::pair<const char*, bool> of_tables[] = {{"steps_in", training.steps_in.has_value()},
+                                                    {"horizon", training.horizon.has_value()},
+                                                    {"target", !training.target.empty()},
+                                                    {"inputs", !training.inputs.empty()},
+                                                    {"time_column", !training.time_column.empty()},
+                                                    {"time_features", !training.time_features.empty()},
+                                                    {"split", !training.split.empty()}};
+  for (const auto& [name, given] : of_tables)
+    require(!given, flag_name(name), " applies to tables; ", files.train, " is a .ts file of cases");
+}
+
+}  // namespace
+
+void apply_preset(const std::string& name, SeriesTraining& training, Json& settings) {
+  const bool tiny = name == "tiny", base = name == "base";
+  settings = {{"width", tiny ? 16 : base ? 128 : 64}};
+  if (training.model != "transformer") return;
+  settings["layers"] = base ? 3 : 2;
+  settings["hidden"] = tiny ? 32 : base ? 256 : 128;
+}
+
+void check_training(const SeriesTraining& training, const Json& model_settings) {
+  check_rates(training.learning_rate, training.warmup, double{training.smoothing.value_or(0)});
+  const auto at_least_one = [](const char* name, const std::optional<int64_t>& value, int64_t most) {
+    require(!value || (*value >= 1 && *value <= most), name, ": got ", value.value_or(0), ", wanted 1 to ",
+            most);
+  };
+  at_least_one("batch", training.batch, 1 << 20);
+  at_least_one("steps_in", training.steps_in, 1 << 20);
+  at_least_one("horizon", training.horizon, 1 << 16);
+  require(training.weight_decay >= 0 && training.weight_decay <= 100, "weight_decay: got ",
+          training.weight_decay, ", wanted at least 0, such as 0.01");
+  data::parse_names(training.target, "target");
+  data::parse_names(training.inputs, "inputs");
+  require(training.inputs.empty() || (channels_of(model_settings) == "mixed" && !training.target.empty()),
+          "inputs: further columns to read need --channels mixed and --target; otherwise only the columns to "
+          "forecast are read");
+  const auto patch = model_settings.contains("patch") ? model_settings["patch"] : Json(0);
+  require(!training.steps_in || !patch.is_number_integer() || patch.get<int64_t>() <= *training.steps_in,
+          "patch: got ", patch.dump(), ", more than the --steps-in ", training.steps_in.value_or(0));
+  data::parse_time_features(training.time_features);
+  if (!training.split.empty()) check_split(training.split);
+}
+
+SeriesOutcome train_series(const SeriesFiles& files, const SeriesTraining& training,
+                           const Json& model_settings, const train::TrainOptions& options,
+                           const std::string& command, RunObserver& observer,
+                           const std::function<bool()>& should_stop) {
+  require(!files.out.empty(), "out: no directory was given for the model");
+  check_settings<SeriesTraining>({training, options, model_settings});
+  check_form(files, training);
+  observer.on_note("reading " + files.train);
+  const Run run{files, training, model_settings, options, command, observer, should_stop};
+  return is_cases(files.train) ? train_cases(run) : train_forecast(run);
+}
+
+}  // namespace fovea::tasks

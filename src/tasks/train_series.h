@@ -1,0 +1,101 @@
+// Training a model of number sequences: from tables over time or labelled cases to a model folder.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "base/fields.h"
+#include "io/json.h"
+#include "models/registry.h"
+#include "tasks/series.h"
+#include "tasks/setting.h"
+#include "tasks/training_run.h"
+
+namespace fovea::tasks {
+
+// Everything but files, the model's own settings and train::TrainOptions. What is empty follows from the
+// data.
+struct SeriesTraining {
+  std::string model = "transformer";
+  std::optional<int64_t> steps_in = {}, horizon = {};
+  std::string target = {}, inputs = {};
+  std::string time_column = {}, time_features = {};
+  std::string split = {};
+  std::string missing = "stop";
+  std::optional<int64_t> batch = {};
+  double learning_rate = 1e-3;
+  double weight_decay = 0.01;
+  std::string schedule = "budget";
+  double warmup = 0.05;
+  std::optional<float> smoothing = {};
+
+  static constexpr auto fields() {
+    using T = SeriesTraining;
+    return std::tuple{
+        Field{"model", &T::model,
+              "transformer or lstm (both end in attention unless --pooling says otherwise)"},
+        Field{"steps_in", &T::steps_in, "table: steps that the model reads before it forecasts"},
+        Field{"horizon", &T::horizon, "table: steps to forecast"},
+        Field{"target", &T::target, "table: columns to forecast, separated by commas; empty: all"},
+        Field{"inputs", &T::inputs,
+              "table, --channels mixed: further columns to read, separated by commas; empty: all"},
+        Field{"time_column", &T::time_column,
+              "table: column of dates or times; empty: the first column, where it holds some"},
+        Field{"time_features", &T::time_features,
+              "table: what the model reads of the time of each step, separated by commas: minute, hour, "
+              "weekday, day, yearday, month"},
+        Field{"split", &T::split,
+              "table: parts of the --train file for training, validation and test, in rows "
+              "(8640/2880/2880) or shares (0.7/0.1/0.2)"},
+        Field{"missing", &T::missing,
+              "what to do with a missing value: stop (an error that names its place), or last (take the last "
+              "one known)"},
+        Field{"batch", &T::batch, "number of series in a batch"},
+        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
+        Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
+        Field{"schedule", &T::schedule,
+              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
+              "(decays as 1/sqrt(step)) or constant"},
+        Field{"warmup", &T::warmup,
+              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
+        Field{"smoothing", &T::smoothing, "classes: label smoothing"}};
+  }
+
+  using Models = models::SeriesModels;
+  static constexpr const char* kTask = "series";
+  static constexpr std::array kFixed = {"model",   "steps_in",    "horizon",       "target",
+                                        "inputs",  "time_column", "time_features", "split",
+                                        "missing", "batch",       "seed"};
+  static constexpr Choices kChoices[] = {{"schedule", "budget, inverse_sqrt, constant"},
+                                         {"missing", "stop, last"}};
+  static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 20}; }
+};
+
+// Sizes by name: "tiny", "small" or "base". Sets what the preset names.
+void apply_preset(const std::string& name, SeriesTraining& training, Json& model_settings);
+void check_training(const SeriesTraining& training, const Json& model_settings);
+
+struct SeriesFiles {
+  std::string train;       // a table (.csv, .tsv, plain or gzip), or cases (.ts)
+  std::string valid = {};  // empty: no validation, or a part of the table as SeriesTraining::split says
+  std::filesystem::path out;
+};
+
+struct SeriesOutcome : TrainingOutcome {
+  SeriesGoal goal = SeriesGoal::forecast;
+  std::string test = {};  // scores on the test part of a split; empty: there is none
+};
+
+// Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation: the
+// lowest mean squared error of standardised forecasts or numbers, the highest accuracy of labels (see
+// run_training). `command` goes into the model card.
+SeriesOutcome train_series(const SeriesFiles& files, const SeriesTraining& training,
+                           const Json& model_settings, const train::TrainOptions& options,
+                           const std::string& command, RunObserver& observer,
+                           const std::function<bool()>& should_stop);
+
+}  // namespace fovea::tasks
