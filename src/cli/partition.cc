@@ -36,7 +36,7 @@ void run_test(const Flags& flags) {
   require(flags.pictures.empty() && flags.out.empty(),
           "--test prints scores only: a list of pictures and --out do not apply");
   const infer::DetectionCounts counts =
-      tasks::evaluate_partition(flags.folder, {flags.test, flags.scenes, tasks::kTestScenes});
+      tasks::evaluate_partition(flags.folder, {flags.test, flags.scenes, tasks::kTestHarbours});
   std::cout << (flags.json ? tasks::to_json(counts).dump() + "\n" : tasks::to_text(counts));
 }
 

@@ -1,6 +1,8 @@
 #include "models/classification.h"
 
-#include "models/class_loss.h"
+#include "autograd/ops.h"
+#include "autograd/ops_loss.h"
+#include "nn/choices.h"
 
 namespace fovea::models {
 namespace {

@@ -52,9 +52,8 @@ ShowAttendTell::ShowAttendTell(const ShowAttendTellConfig& config, Rng& rng)
       first_c(config.channels, config.width, rng),
       attention({.query_width = config.width,
                  .key_width = config.channels,
-                 .score = config.score,
-                 .hidden = config.attention_width,
-                 .selection = config.attention},
+                 .spec = nn::alignment_spec({.score = config.score, .selection = config.attention}),
+                 .hidden = config.attention_width},
                 rng),
       config_(config),
       from_token_([this] {

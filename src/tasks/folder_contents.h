@@ -30,8 +30,7 @@ std::string_view name_of(FolderKind kind);
 enum class InputForm { text, picture, clip, numbers };
 
 // What can be asked of a folder.
-enum class Ability { translate, classify, caption, partition, predict, explain, embed, fill };
-enum class Ability { translate, classify, explain, rerank, embed, fill };
+enum class Ability { translate, classify, caption, partition, predict, explain, rerank, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 

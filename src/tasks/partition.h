@@ -38,7 +38,7 @@ struct SceneSource {
 };
 inline constexpr const char* kDrawnScenes = "scenes";
 // The series of drawn scenes that validation and tests use, whatever the seed of a training.
-inline constexpr uint64_t kValidationScenes = 0xA11CE, kTestScenes = 0x7E57;
+inline constexpr uint64_t kValidationHarbours = 0xA11CE, kTestHarbours = 0x7E57;
 // Scenes of size x size pixels. Throws Error naming the file.
 std::vector<data::ShipScene> read_scenes(const SceneSource& source, int64_t size);
 

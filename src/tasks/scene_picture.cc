@@ -29,7 +29,7 @@ ScenePicture scene_picture(int64_t number, int64_t size, bool labels, const std:
   require(number >= 0, "scene: got number ", number, ", wanted 0 or more");
   require(size % models::Partition::kSideUnit == 0, "size: got ", size, ", wanted a multiple of ",
           models::Partition::kSideUnit);
-  const data::ShipScene scene = data::draw_harbour(kTestScenes, static_cast<uint64_t>(number), size);
+  const data::ShipScene scene = data::draw_harbour(kTestHarbours, static_cast<uint64_t>(number), size);
   const PartitionExplanation truth = truth_of(scene);
   return {title_of(truth), labels ? draw(partition_figure(truth), format)
                                   : draw_pixels(size, size, scene.image.pixels, format)};

@@ -97,7 +97,7 @@ TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTrai
       read_scenes({files.train, training.scenes, options.seed}, training.size);
   std::vector<data::ShipScene> valid;
   if (!files.valid.empty())
-    valid = read_scenes({files.valid, training.valid_scenes, kValidationScenes}, training.size);
+    valid = read_scenes({files.valid, training.valid_scenes, kValidationHarbours}, training.size);
   const RunFolder folder(
       files.out,
       run_identity<PartitionTraining>({training, options, model_settings}, fingerprint(scenes),

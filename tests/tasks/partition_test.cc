@@ -109,7 +109,7 @@ TEST(ScenePicture, IsThePictureItselfOrWithItsLabels) {
                      labels = scene_picture(7, 64, true, "a.svg");
   EXPECT_EQ(plain.title, labels.title);
   const data::Image image = data::decode_image(std::as_bytes(std::span(plain.content)), "a.png");
-  EXPECT_EQ(image.pixels, data::draw_harbour(kTestScenes, 7, 64).image.pixels);
+  EXPECT_EQ(image.pixels, data::draw_harbour(kTestHarbours, 7, 64).image.pixels);
   EXPECT_THROW(scene_picture(-1, 64, false, "a.png"), Error);
   EXPECT_THROW(scene_picture(1, 66, false, "a.png"), Error);
   EXPECT_THROW(scene_picture(1, 64, false, "a.txt"), Error);
