@@ -201,7 +201,7 @@ TEST(ReadingModels, EqualHuggingFacesRegressionAndSeveralLabels) {
     auto bert = std::make_unique<Bert>(config, heads, rng);
     // Our names of their tensors, joined where one of ours is made of several.
     std::map<std::string, BertName> names;
-    for (const BertName& name : bert_names(config, heads)) names.emplace(name.ours, name);
+    for (const BertName& name : bert_names(config, bert->heads())) names.emplace(name.ours, name);
     const auto golden = [&](const std::string& kind, const std::string& ours) {
       std::vector<Var> parts;
       for (const std::string& theirs : names.at(ours).theirs) {
