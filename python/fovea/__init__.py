@@ -1,7 +1,12 @@
 """Attention on ordinary machines.
 
 fovea.attention         any attention for NumPy and DLPack arrays
-fovea.torch             the same for PyTorch, with gradients
+fovea.torch             the same for PyTorch, with gradients; flex_attention, MultiheadAttention and more
+fovea.transformers      attn_implementation="fovea" for Hugging Face models
+fovea.open              model folders of Fovea: translate, classify, embed, explain
+fovea.train             training of such folders
+
+docs/python.md explains each.
 """
 
 from __future__ import annotations
@@ -11,19 +16,27 @@ from typing import TYPE_CHECKING
 
 from ._core import __version__, num_threads, set_num_threads
 from .arrays import AttentionOutput, Mask, attention
+from .tasks import Classifier, Encoder, Explanation, ImageClassifier, Model, Translator, open
 
 if TYPE_CHECKING:
-    from . import torch
+    from . import torch, train, transformers
 
 __all__ = [
     "AttentionOutput",
+    "Classifier",
+    "Encoder",
+    "Explanation",
+    "ImageClassifier",
     "Mask",
+    "Model",
+    "Translator",
     "attention",
     "num_threads",
+    "open",
     "set_num_threads",
 ]
 
-_SUBMODULES = ("torch",)
+_SUBMODULES = ("torch", "train", "transformers")
 
 
 def __getattr__(name: str):

@@ -118,6 +118,28 @@ KeyMask KeyMask::from_blocks(const Blocks& blocks, const Sizes& sizes) {
   return mask;
 }
 
+KeyMask KeyMask::join_rows(std::span<const KeyMask* const> parts) {
+  require(!parts.empty(), "mask: got no rows to join");
+  Sizes sizes = parts[0]->sizes_;
+  sizes.queries = 0;
+  for (const KeyMask* part : parts) {
+    require(part->sizes_.batches == sizes.batches && part->sizes_.heads == sizes.heads &&
+                part->sizes_.keys == sizes.keys,
+            "mask: got rows of different batches, heads or keys");
+    sizes.queries += part->sizes_.queries;
+  }
+  KeyMask joined(sizes);
+  for (int64_t b = 0; b < sizes.batches; ++b)
+    for (int64_t h = 0; h < sizes.heads; ++h)
+      for (const KeyMask* part : parts)
+        for (int64_t i = 0; i < part->sizes_.queries; ++i) {
+          const std::span<const Interval> row = part->row(b, h, i);
+          joined.intervals_.insert(joined.intervals_.end(), row.begin(), row.end());
+          joined.end_row();
+        }
+  return joined;
+}
+
 void KeyMask::fit(const Sizes& call) const {
   const auto fits = [](int64_t own, int64_t of_call) { return own == 1 || own == of_call; };
   require(fits(sizes_.batches, call.batches) && fits(sizes_.heads, call.heads) &&

@@ -44,6 +44,9 @@ class KeyMask {
   // Throws Error on counts and numbers that are out of range, and on too few bits.
   static KeyMask from_blocks(const Blocks& blocks, const Sizes& sizes);
 
+  // Masks of consecutive rows of the same batches, heads and keys, as one. Throws Error when these differ.
+  static KeyMask join_rows(std::span<const KeyMask* const> parts);
+
   const Sizes& sizes() const { return sizes_; }
   // Throws Error unless the mask fits a call of these sizes.
   void fit(const Sizes& call) const;

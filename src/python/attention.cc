@@ -89,7 +89,7 @@ class MaskTable {
     const std::lock_guard lock(mutex_);
     const auto found = masks_.find(number);
     std::shared_ptr<SharedMask> mask = found == masks_.end() ? nullptr : found->second.lock();
-    require(mask != nullptr, "attention: mask ", number, " does not exist (any more) in this process");
+    require(mask != nullptr, "attention: mask ", number, " is not held in this process (any more)");
     return mask;
   }
 
@@ -328,6 +328,14 @@ void add_attention(nb::module_& module) {
       },
       nb::arg("sizes"), nb::arg("query_block"), nb::arg("key_block"), nb::arg("full_counts"),
       nb::arg("full_indices"), nb::arg("partial_counts"), nb::arg("partial_indices"), nb::arg("bits"));
+  module.def(
+      "join_masks",
+      [](const std::vector<Mask>& rows) {
+        std::vector<const KeyMask*> parts;
+        for (const Mask& mask : rows) parts.push_back(mask.shared->mask.get());
+        return Mask{std::make_shared<SharedMask>(KeyMask::join_rows(parts))};
+      },
+      nb::arg("rows"));
   // The number by which ops name a mask.
   module.def("mask_number", [](const Mask& mask) { return mask_table().add(mask.shared); });
   module.def(

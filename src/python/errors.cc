@@ -9,14 +9,18 @@
 namespace fovea::python {
 namespace {
 
+bool says(const std::exception& error, std::string_view part) {
+  return std::string_view(error.what()).find(part) != std::string_view::npos;
+}
+
 PyObject* class_of(const std::exception& error) {
+  // Whoever read it: a file of training data is named like an option.
+  if (says(error, "No such file or directory") || says(error, " does not exist"))
+    return PyExc_FileNotFoundError;
   switch (kind_of(error)) {
     case ErrorKind::bad_request:
       return PyExc_ValueError;
     case ErrorKind::bad_file:
-      return std::string_view(error.what()).find("No such file") != std::string_view::npos
-                 ? PyExc_FileNotFoundError
-                 : PyExc_OSError;
     case ErrorKind::damaged_model:
       return PyExc_OSError;
     case ErrorKind::out_of_memory:
@@ -39,6 +43,8 @@ void translate_errors() {
       PyErr_SetString(class_of(error), error.what());
     } catch (const std::bad_alloc&) {
       PyErr_SetString(PyExc_MemoryError, "fovea: out of memory");
+    } catch (const nanobind::cast_error&) {
+      PyErr_SetString(PyExc_TypeError, "fovea: an argument has the wrong type");
     } catch (const std::length_error&) {
       PyErr_SetString(PyExc_MemoryError, "fovea: a size is larger than memory can be");
     }

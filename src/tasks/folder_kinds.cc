@@ -76,6 +76,15 @@ std::string_view name_of(FolderKind kind) {
   return name.substr(name.find(' ') + 1);
 }
 
+Ability ability_of_verb(std::string_view verb) {
+  std::vector<std::string_view> known;
+  for (const AbilityRecord& record : kAbilities) {
+    if (record.verb == verb) return record.ability;
+    known.emplace_back(record.verb);
+  }
+  fail("unknown purpose '", verb, "'", name_hint(verb, known));
+}
+
 std::string_view name_of(Ability ability) {
   return record_of(ability).verb;
 }

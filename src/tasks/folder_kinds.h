@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tasks/open.h"
 
@@ -33,5 +34,7 @@ struct AbilityRecord {
   const char* needs;  // what it needs: "a translator"
 };
 const AbilityRecord& record_of(Ability ability);
+// The ability of that verb. Throws Error with the nearest name when there is none.
+Ability ability_of_verb(std::string_view verb);
 
 }  // namespace fovea::tasks

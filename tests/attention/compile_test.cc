@@ -378,6 +378,24 @@ TEST(KeyMask, APlanVisitsWhatMaskAndPatternBothAllow) {
     }
 }
 
+TEST(KeyMask, RowsAreJoinedInOrder) {
+  const Bits all({.batches = 2, .heads = 3, .queries = 10, .keys = 9}, 5);
+  const KeyMask whole = all.mask();
+  const auto part = [&](int64_t first, int64_t count) {
+    return KeyMask::from_bools({all.bytes.data() + first * 9, {270, 90, 9, 1}},
+                               {.batches = 2, .heads = 3, .queries = count, .keys = 9});
+  };
+  const KeyMask a = part(0, 4), b = part(4, 6), other = Bits({.keys = 9}, 5).mask();
+  const KeyMask* parts[] = {&a, &b};
+  const KeyMask joined = KeyMask::join_rows(parts);
+  for (int64_t i = 0; i < 60; ++i) {
+    const auto found = joined.row(i / 30, i / 10 % 3, i % 10), wanted = whole.row(i / 30, i / 10 % 3, i % 10);
+    EXPECT_TRUE(std::equal(found.begin(), found.end(), wanted.begin(), wanted.end())) << i;
+  }
+  const KeyMask* wrong[] = {&a, &other};
+  EXPECT_THROW(KeyMask::join_rows(wrong), Error);
+}
+
 TEST(KeyMask, BlocksAreReadAsListed) {
   // Two blocks of 4 rows (the last cut to 3) and three of 5 keys (the last cut to 2).
   const std::vector<int32_t> full_counts{1, 0}, full_indices{0, 0, 0, 0, 0, 0}, partial_counts{1, 2},

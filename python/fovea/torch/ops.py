@@ -35,23 +35,26 @@ _library.define(
 _library.define(f"attention_weights({_INPUTS}, {_OPTIONS}, int[] heads, int[] rows) -> Tensor", tags=_tags)
 
 
-def _raw(tensor: Optional[Tensor]):
-    return None if tensor is None else (tensor.data_ptr(), tensor.shape, tensor.stride())
+def _raw(tensors: Sequence[Optional[Tensor]]) -> list:
+    return [None if x is None else (x.data_ptr(), x.shape, x.stride()) for x in tensors]
 
 
 def _check(q, k, v) -> None:
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.dtype is not torch.float32 or tensor.device.type != "cpu":
-            raise ValueError(f"fovea::attention: {name} is {tensor.dtype} on {tensor.device}, wanted float32 on the CPU")
+    if q.dtype is not torch.float32 or k.dtype is not torch.float32 or v.dtype is not torch.float32:
+        raise ValueError(f"fovea::attention: got {q.dtype}, {k.dtype} and {v.dtype}, wanted float32")
 
 
 def _new_output(q: Tensor, v: Tensor) -> Tensor:
     # [B, Nq, H, Dv] in memory, so that heads join for free.
-    return q.new_empty((q.shape[0], q.shape[2], q.shape[1], v.shape[3])).transpose(1, 2)
+    batch, heads, queries, _ = q.shape
+    width = v.shape[3]
+    return torch.empty_strided(
+        (batch, heads, queries, width), (queries * heads * width, width, heads * width, 1), dtype=q.dtype, device=q.device
+    )
 
 
 def _new_lse(q: Tensor, lse: bool) -> Tensor:
-    return q.new_empty(q.shape[:3] if lse else (0,))
+    return torch.empty(q.shape[:3] if lse else (0,), dtype=q.dtype, device=q.device)
 
 
 def _gradient_like(x: Tensor, is_qkv: bool) -> Tensor:
@@ -80,10 +83,9 @@ def _attention_cpu(q, k, v, bias, slopes, relative, position, sink, W, U, b, sco
     _check(q, k, v)
     out = _new_output(q, v)
     sums = _new_lse(q, lse)
-    inputs = [_raw(q), _raw(k), _raw(v), _raw(bias), _raw(slopes), _raw(relative), _raw(position), _raw(sink),
-              _raw(W), _raw(U), _raw(b), _raw(score_vector)]  # fmt: skip
+    *inputs, result = _raw((q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector, out))
     _core.raw_forward(
-        inputs, _raw(out), sums.data_ptr() if lse else 0, spec, lengths, query_lengths, documents, mask, dropout,
+        inputs, result, sums.data_ptr() if lse else 0, spec, lengths, query_lengths, documents, mask, dropout,
         _seed(seed), training, torch.get_num_threads(),
     )  # fmt: skip
     return out, sums
@@ -103,8 +105,9 @@ def _backward_cpu(q, k, v, bias, slopes, relative, position, sink, W, U, b, scor
     gradients: List[Optional[Tensor]] = [
         _gradient_like(x, i < 3) if wants else None for i, (x, wants) in enumerate(zip(inputs, wanted))
     ]
+    *raw, result, upstream = _raw((*inputs, out, d_out))
     _core.raw_backward(
-        [_raw(x) for x in inputs], _raw(out), lse.data_ptr(), _raw(d_out), [_raw(x) for x in gradients], spec, lengths,
+        raw, result, lse.data_ptr(), upstream, _raw(gradients), spec, lengths,
         query_lengths, documents, mask, dropout, _seed(seed), training, torch.get_num_threads(),
     )  # fmt: skip
     return [gradient for gradient in gradients if gradient is not None]
@@ -124,7 +127,7 @@ def _weights_cpu(q, k, v, bias, slopes, relative, position, sink, W, U, b, score
     weights = q.new_empty((q.shape[0], len(heads), len(rows), k.shape[2]))
     inputs = (q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector)
     _core.raw_weights(
-        [_raw(x) for x in inputs], heads, rows, weights.data_ptr(), spec, lengths, query_lengths, documents, mask,
+        _raw(inputs), heads, rows, weights.data_ptr(), spec, lengths, query_lengths, documents, mask,
         dropout, _seed(seed), training, torch.get_num_threads(),
     )  # fmt: skip
     return weights
@@ -146,30 +149,54 @@ _forward_op = torch.ops.fovea.attention.default
 _backward_op = torch.ops.fovea.attention_backward.default
 
 
+def _is_direct() -> bool:
+    """Whether an op may be left out and its kernel called: nobody traces, fakes, profiles or transforms the calls."""
+    return (
+        not torch.compiler.is_compiling()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and not torch._C._autograd._profiler_enabled()
+    )
+
+
+_ARRAYS = _INPUT_COUNT + 1  # and the seed
+
+
+def _spread(places: Tuple[int, ...], tensors: Sequence[Tensor]) -> List[Optional[Tensor]]:
+    """The arguments of an op from those that are given, each with its place."""
+    arrays: List[Optional[Tensor]] = [None] * _ARRAYS
+    for place, tensor in zip(places, tensors):
+        arrays[place] = tensor
+    return arrays
+
+
 class _Attention(torch.autograd.Function):
+    # Only tensors that are given are passed: each argument of apply() costs time. places: which they are.
     @staticmethod
-    def forward(ctx, q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector,
-                seed, spec, lengths, query_lengths, documents, mask, dropout, training, keeper):  # fmt: skip
-        out, lse = _forward_op(q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector,
-                               seed, spec, lengths, query_lengths, documents, mask, dropout, training, True)  # fmt: skip
-        ctx.save_for_backward(q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector, seed, out, lse)
-        ctx.options = (spec, lengths, query_lengths, documents, mask, dropout, training)
-        ctx.keeper = keeper
+    def forward(ctx, places, options, keeper, *tensors):
+        arrays = _spread(places, tensors)
+        out, lse = (_attention_cpu if _is_direct() else _forward_op)(*arrays, *options, True)
+        ctx.save_for_backward(out, lse, *tensors)
+        ctx.places, ctx.options, ctx.keeper = places, options, keeper
         ctx.mark_non_differentiable(lse)
         ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
     def backward(ctx, d_out, _):
-        wanted = list(ctx.needs_input_grad[:_INPUT_COUNT])
-        nothing = (None,) * 9
+        needed = ctx.needs_input_grad[3:]
         if d_out is None:
-            return (None,) * _INPUT_COUNT + nothing
+            return (None,) * (3 + len(needed))
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
             raise NotImplementedError("fovea: second derivatives of attention are not implemented")
-        *inputs, seed, out, lse = ctx.saved_tensors
-        found = iter(_backward_op(*inputs, seed, *ctx.options, out, lse, d_out, wanted))
-        return tuple(next(found) if wants else None for wants in wanted) + nothing
+        out, lse, *tensors = ctx.saved_tensors
+        wanted = [False] * _INPUT_COUNT
+        for place, needs in zip(ctx.places, needed):
+            if needs:
+                wanted[place] = True
+        backward = _backward_cpu if _is_direct() else _backward_op
+        found = iter(backward(*_spread(ctx.places, tensors), *ctx.options, out, lse, d_out, wanted))
+        return (None, None, None, *(next(found) if needs else None for needs in needed))
 
 
 class AttentionOutput(NamedTuple):
@@ -184,13 +211,11 @@ _LOWER = (torch.bfloat16, torch.float16)
 _NAMES = ("q", "k", "v", "bias", "slopes", "relative", "position", "sink", "W", "U", "b", "score_vector")
 
 
-def _prepared(name: str, tensor: Optional[Tensor]) -> Optional[Tensor]:
+def _prepared(name: str, tensor: Tensor) -> Tensor:
     """float32 on the CPU: itself, or converted from 16 bits."""
-    if tensor is None and name not in ("q", "k", "v"):
-        return None
     if not isinstance(tensor, Tensor):
         raise ValueError(f"fovea.torch: {name} is {type(tensor).__name__}, wanted a tensor")
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         raise ValueError(f"fovea.torch: {name} is on {tensor.device}, wanted a tensor on the CPU; use .cpu()")
     if tensor.dtype is torch.float32:
         return tensor
@@ -225,25 +250,22 @@ def numbered(mask: _core.Mask) -> NumberedMask:
     return NumberedMask(mask, _core.mask_number(mask))
 
 
-def _split_mask(mask: Any, bias: Optional[Tensor]) -> Tuple[Optional[NumberedMask], Optional[Tensor]]:
-    """A bool mask goes into the plan, a float one is a bias."""
-    if mask is None or isinstance(mask, NumberedMask):
-        return mask, bias
+def _split_mask(mask: Any) -> Tuple[Optional[NumberedMask], Optional[Tensor]]:
+    """A bool mask goes into the plan, a float one is added to the scores."""
+    if isinstance(mask, NumberedMask):
+        return mask, None
     if isinstance(mask, _core.Mask):
-        return numbered(mask), bias
+        return numbered(mask), None
     if not isinstance(mask, Tensor):
         raise ValueError(f"fovea.torch: the mask is {type(mask).__name__}, wanted a bool or float tensor")
     if mask.dtype is torch.bool:
         if not torch.compiler.is_compiling():
-            return plan_mask(mask), bias
+            return plan_mask(mask), None
         mask = torch.zeros(mask.shape).masked_fill(mask.logical_not(), float("-inf"))
-    mask = _prepared("mask", mask)
-    return None, mask if bias is None else bias + mask
+    return None, _prepared("mask", mask)
 
 
-def _counts(counts: Any) -> Optional[List[int]]:
-    if counts is None:
-        return None
+def _counts(counts: Any) -> List[int]:
     return [int(count) for count in (counts.tolist() if isinstance(counts, Tensor) else counts)]
 
 
@@ -281,29 +303,47 @@ def attention(
     scaled_dot_product_attention, and draws from PyTorch's generator; training: hard and gumbel selections draw. The
     other arguments are those of fovea.attention.
     """
-    wants_weights, heads, rows = chosen_weights(weights)
-    dtype = getattr(q, "dtype", None)
-    parameters = (bias, slopes, relative, position, sink, W, U, b, score_vector)
-    arrays = [_prepared(name, tensor) for name, tensor in zip(_NAMES, (q, k, v, *parameters))]
-    plan, arrays[3] = _split_mask(mask, arrays[3])
-    training = training or dropout_p > 0
+    given = (q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector)
+    places = [0, 1, 2]
+    tensors = [_prepared("q", q), _prepared("k", k), _prepared("v", v)]
+    for place in range(3, _INPUT_COUNT):
+        if given[place] is not None:
+            places.append(place)
+            tensors.append(_prepared(_NAMES[place], given[place]))
+    plan = None
+    if mask is not None:
+        plan, added = _split_mask(mask)
+        if added is not None and bias is not None:
+            tensors[3] = tensors[3] + added
+        elif added is not None:
+            places.insert(3, 3)
+            tensors.insert(3, added)
+    if training or dropout_p > 0:
+        training = True
+        places.append(_INPUT_COUNT)
+        tensors.append(torch.randint(2**62, ()))
     options = (
-        torch.randint(2**62, ()) if training else None, spec, _counts(lengths), _counts(query_lengths),
-        _counts(documents), plan.number if plan else 0, dropout_p, training,
-    )  # fmt: skip
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in arrays):
-        output, lse = _Attention.apply(*arrays, *options, plan)
+        spec,
+        None if lengths is None else _counts(lengths),
+        None if query_lengths is None else _counts(query_lengths),
+        None if documents is None else _counts(documents),
+        0 if plan is None else plan.number,
+        dropout_p,
+        training,
+    )
+    if torch.is_grad_enabled() and any([x.requires_grad for x in tensors]):
+        output, lse = _Attention.apply(tuple(places), options, plan, *tensors)
     else:
-        output, lse = _forward_op(*arrays, *options, return_lse)
-    if dtype is not torch.float32:
-        output = output.to(dtype)
-    if not return_lse and not wants_weights:
+        forward = _attention_cpu if _is_direct() else _forward_op
+        output, lse = forward(*_spread(places, tensors), *options, return_lse)
+    if q.dtype is not torch.float32:
+        output = output.to(q.dtype)
+    if not return_lse and weights is False:
         return output
+    wants_weights, heads, rows = chosen_weights(weights)
     shown = None
     if wants_weights:
+        heads, rows = (range(count) if named is None else named for named, count in ((heads, q.shape[1]), (rows, q.shape[2])))
         with torch.no_grad():
-            shown = _weights_op(
-                *arrays, *options, range(q.shape[1]) if heads is None else heads,
-                range(q.shape[2]) if rows is None else rows,
-            )  # fmt: skip
+            shown = _weights_op(*_spread(places, tensors), *options, list(heads), list(rows))
     return AttentionOutput(output, lse if return_lse else None, shown)

@@ -1,0 +1,199 @@
+"""flex_attention() on CPUs, forward and backward, with PyTorch's own BlockMask."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, NamedTuple, Optional, Union
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import _core
+from .ops import NumberedMask, attention, numbered
+
+__all__ = ["Score", "flex_attention", "score"]
+
+
+class Score(NamedTuple):
+    """A score_mod as terms of a spec, with the tensors that they read; made by score()."""
+
+    terms: str
+    tensors: Dict[str, Tensor]
+
+
+def score(terms: str, **tensors: Tensor) -> Score:
+    """What happens to a score, for flex_attention's score_mod: "alibi", "soft_cap(30)", "relative(32,128)", joined by +.
+
+    tensors: slopes=[H] of alibi, relative=[buckets, H], bias= (broadcast to [B, H, Nq, Nk]), sink=[H]; gradients reach
+    them. bias, slopes and sink need not be named in `terms`.
+    """
+    known = ("slopes", "relative", "bias", "sink")
+    for name in tensors:
+        if name not in known:
+            raise ValueError(f"score: unknown tensor '{name}', known: {', '.join(known)}")
+    _core.canonical_spec(f"dot + {terms}" if terms else "dot")
+    return Score(terms, tensors)
+
+
+def _on_pairs(function: Callable, *indices: Tensor) -> Tensor:
+    """function(..., b, h, q, k) on index tensors that broadcast against each other, as vmap would call it one by one."""
+    result = function(*indices)
+    shape = torch.broadcast_shapes(*(x.shape for x in indices))
+    return torch.as_tensor(result).expand(shape)
+
+
+# Partial blocks whose mask_mod is evaluated at once.
+_BLOCKS_AT_ONCE = 64
+
+
+def _partial_bits(block_mask: Any, counts: np.ndarray, indices: np.ndarray, sizes: tuple) -> np.ndarray:
+    """The partial blocks' own bits, [blocks, query_block, key_block], in the order of the lists."""
+    query_block, key_block = block_mask.BLOCK_SIZE
+    _, _, queries, keys = sizes
+    listed = np.arange(indices.shape[-1]) < counts[..., None]
+    b, h, row, _ = np.nonzero(listed)
+    column = indices[listed]
+    bits = np.empty((len(column), query_block, key_block), np.uint8)
+    for begin in range(0, len(column), _BLOCKS_AT_ONCE):
+        part = slice(begin, begin + _BLOCKS_AT_ONCE)
+        at = lambda places: torch.from_numpy(np.ascontiguousarray(places[part], np.int64))[:, None, None]
+        # Beyond the last token the answer is not used; a mask_mod that looks up a table must not be asked for it.
+        q = (at(row) * query_block + torch.arange(query_block)[:, None]).clamp(max=queries - 1)
+        k = (at(column) * key_block + torch.arange(key_block)).clamp(max=keys - 1)
+        bits[part] = _on_pairs(block_mask.mask_mod, at(b), at(h), q, k).numpy()
+    return bits
+
+
+def _int32(tensor: Optional[Tensor], like: np.ndarray) -> np.ndarray:
+    if tensor is None:
+        return np.zeros(like, np.int32)
+    return np.ascontiguousarray(tensor.detach().cpu().numpy(), np.int32)
+
+
+@torch.no_grad()
+def _mask_of(block_mask: Any, queries: int, keys: int) -> NumberedMask:
+    """The plan's mask of a BlockMask, made once and kept with it."""
+    kept = getattr(block_mask, "_fovea_mask", None)
+    if kept is not None:
+        return kept
+    if tuple(block_mask.seq_lengths) != (queries, keys):
+        raise ValueError(
+            f"flex_attention: got a block mask for {tuple(block_mask.seq_lengths)} queries and keys and "
+            f"tensors of {(queries, keys)}, wanted the same"
+        )
+    if block_mask.kv_indices.device.type != "cpu":
+        raise ValueError(f"flex_attention: the block mask is on {block_mask.kv_indices.device}; make it with device='cpu'")
+    counts = _int32(block_mask.kv_num_blocks, None)
+    indices = _int32(block_mask.kv_indices, None)
+    # Lists are as long as the most that a tensor can say: keep what counts.
+    indices = np.ascontiguousarray(indices[..., : max(1, int(counts.max(initial=0)))])
+    full_counts = _int32(block_mask.full_kv_num_blocks, counts.shape)
+    full_indices = _int32(block_mask.full_kv_indices, (*counts.shape, 1))
+    full_indices = np.ascontiguousarray(full_indices[..., : max(1, int(full_counts.max(initial=0)))])
+    sizes = (counts.shape[0], counts.shape[1], queries, keys)
+    bits = _partial_bits(block_mask, counts, indices, sizes)
+    query_block, key_block = block_mask.BLOCK_SIZE
+    made = numbered(
+        _core.mask_from_blocks(sizes, query_block, key_block, full_counts, full_indices, counts, indices, bits.reshape(-1))
+    )
+    block_mask._fovea_mask = made
+    return made
+
+
+_PROBES = 512
+
+
+def _recognised(score_mod: Callable, block_mask: Any, batch: int, heads: int, queries: int, keys: int) -> Optional[Score]:
+    """A soft cap or ALiBi, told from its values at random places (those that the mask allows); None: something else."""
+    generator = torch.Generator().manual_seed(1)
+    draw = lambda count: torch.randint(count, (_PROBES,), generator=generator)
+    places = draw(batch), draw(heads), draw(queries), draw(keys)
+    if block_mask is not None:
+        allowed = _on_pairs(block_mask.mask_mod, *places)
+        if not bool(allowed.any()):
+            return None
+        places = tuple(x[allowed] for x in places)
+    b, h, q, k = places
+    x = torch.randn(len(b), generator=generator) * 4
+    y = _on_pairs(score_mod, x, b, h, q, k).float()
+    if y.requires_grad:
+        return None  # a tensor inside is trained: it must be given by name
+    if torch.equal(x, y):
+        return Score("", {})
+    cap = float(_on_pairs(score_mod, torch.full((1,), 1e8), b[:1], h[:1], q[:1], k[:1])[0])
+    if cap > 0 and torch.allclose(y, cap * torch.tanh(x / cap), rtol=1e-4, atol=1e-4):
+        return Score(f"soft_cap({cap!r})", {})
+    if queries != keys or queries < 2:
+        return None
+    every = torch.arange(heads)
+    one, zero = torch.ones_like(every), torch.zeros_like(every)
+    slopes = -_on_pairs(score_mod, torch.zeros(heads), zero, every, one, zero).float()
+    if torch.allclose(y - x, -slopes[h] * (q - k).abs(), rtol=1e-4, atol=1e-4):
+        return Score("alibi", {"slopes": slopes})
+    return None
+
+
+def _score_of(score_mod: Any, block_mask: Any, query: Tensor, key: Tensor) -> Score:
+    if score_mod is None:
+        return Score("", {})
+    if isinstance(score_mod, Score):
+        return score_mod
+    if isinstance(score_mod, str):
+        return score(score_mod)
+    found = None
+    if callable(score_mod):
+        found = _recognised(score_mod, block_mask, *query.shape[:3], key.shape[2])
+    if found is None:
+        name = getattr(score_mod, "__name__", type(score_mod).__name__)
+        raise ValueError(
+            f"flex_attention: score_mod '{name}' is none that Fovea knows (a soft cap, or ALiBi with as many queries as "
+            'keys); give it as fovea.torch.score("soft_cap(30)"), score("alibi", slopes=...), '
+            'score("relative(32,128)", relative=table) or score("", bias=...)'
+        )
+    return found
+
+
+def flex_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: Union[Callable, Score, str, None] = None,
+    block_mask: Any = None,
+    scale: Optional[float] = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: Any = None,
+    *,
+    return_aux: Any = None,
+) -> Any:
+    """torch.nn.attention.flex_attention.flex_attention on the CPU, with gradients of query, key and value.
+
+    block_mask: PyTorch's BlockMask. Its mask_mod is evaluated once for each partial block, and what was made of it is kept
+    with the BlockMask: make a new one when a tensor that it reads has changed. score_mod: a soft cap or ALiBi as a
+    function, or any terms as score(...); others are refused. kernel_options are those of other kernels and have no effect
+    here. return_aux: an AuxRequest for lse.
+    """
+    if not enable_gqa and query.dim() == 4 and key.dim() == 4 and query.shape[1] != key.shape[1]:
+        raise ValueError(
+            f"flex_attention: got {query.shape[1]} query heads and {key.shape[1]} key heads, wanted the same or enable_gqa=True"
+        )
+    if return_aux is not None and getattr(return_aux, "max_scores", False):
+        raise ValueError("flex_attention: max_scores is not computed; ask for lse")
+    if query.dim() != 4 or key.dim() != 4:
+        raise ValueError(f"flex_attention: got {list(query.shape)} and {list(key.shape)}, wanted [batch, heads, tokens, features]")
+    terms, tensors = _score_of(score_mod, block_mask, query, key)
+    mask = None if block_mask is None else _mask_of(block_mask, query.shape[2], key.shape[2])
+    base = "scaled_dot"
+    if scale is not None:
+        base = f"scaled_dot({1 / scale!r})" if scale > 0 else "dot"
+        if scale <= 0:
+            query = query * scale
+    spec = f"{base} + {terms}" if terms else base
+    wants_lse = return_lse or (return_aux is not None and return_aux.lse)
+    found = attention(query, key, value, spec, mask=mask, return_lse=wants_lse, **tensors)
+    if return_aux is not None:
+        from torch.nn.attention.flex_attention import AuxOutput
+
+        output, lse = (found.output, found.lse) if wants_lse else (found, None)
+        return output, AuxOutput(lse=lse)
+    return (found.output, found.lse) if return_lse else found

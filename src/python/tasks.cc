@@ -1,0 +1,188 @@
+#include "python/tasks.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/thread_limit.h"
+#include "python/options.h"
+#include "tasks/folder_kinds.h"
+#include "tasks/open.h"
+#include "tasks/output_file.h"
+
+namespace nb = nanobind;
+
+namespace fovea::python {
+namespace {
+
+using tasks::Ability;
+using tasks::OpenFolder;
+
+// Only what writes text has hypotheses to choose from.
+bool searches(const tasks::FolderContents& contents) {
+  return !contents.can(Ability::classify) && !contents.can(Ability::embed) && !contents.can(Ability::fill);
+}
+
+tasks::AnswerOptions answer_options(const nb::dict& given, const tasks::FolderContents& contents) {
+  tasks::AnswerOptions options;
+  options.translate.scores = true;  // the JSON has them
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "alignment") {
+      options.alignment = option_value<std::string>(name, value);
+    } else if (name == "words") {
+      options.words = option_value<bool>(name, value);
+    } else if (name == "top") {
+      options.top = option_value<int64_t>(name, value);
+    } else if (name == "threads") {
+      options.threads = option_value<int>(name, value);
+    } else if (set_field(options.translate, name, value)) {
+      require(searches(contents), "option '", name, "' needs a model that writes text; ",
+              contents.description());
+    } else {
+      std::vector<std::string_view> known = field_names<tasks::TranslateOptions>();
+      known.insert(known.end(), {"alignment", "words", "top", "threads"});
+      refuse_name(name, known);
+    }
+  }
+  return options;
+}
+
+template <HasFields T>
+T fields_of(const nb::dict& given) {
+  T options;
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (!set_field(options, name, value)) refuse_name(name, field_names<T>());
+  }
+  return options;
+}
+
+// (content, name): bytes or a text, and what messages call it. A name alone: a file to read.
+tasks::Input input_of(const nb::tuple& given) {
+  require(given.size() == 2, "an input is a pair of content and name");
+  tasks::Input input;
+  if (!given[1].is_none()) input.name = nb::cast<std::string>(given[1]);
+  if (given[0].is_none()) return tasks::read_input(input.name);
+  if (nb::isinstance<nb::bytes>(given[0])) {
+    const auto bytes = nb::cast<nb::bytes>(given[0]);
+    input.content.assign(bytes.c_str(), bytes.size());
+  } else {
+    input.content = nb::cast<std::string>(given[0]);
+  }
+  return input;
+}
+
+class Folder {
+ public:
+  Folder(const std::string& path, const std::optional<std::string>& purpose, const std::string& compute,
+         const nb::dict& embed) {
+    const tasks::OpenOptions options{
+        .purpose = purpose ? std::optional(tasks::ability_of_verb(*purpose)) : std::nullopt,
+        .compute = compute,
+        .embed = fields_of<tasks::EmbedOptions>(embed)};
+    const nb::gil_scoped_release release;
+    folder_ = tasks::open(path, options);
+  }
+
+  std::string info() const { return tasks::to_json(folder_->contents()).dump(); }
+  bool reads_text() const { return folder_->contents().input() == tasks::InputForm::text; }
+
+  // For each input (JSON or None, error): an input that cannot be used has an error and no JSON.
+  std::vector<std::pair<std::string, std::string>> answer(const std::vector<nb::tuple>& given,
+                                                          const nb::dict& options) const {
+    const tasks::AnswerOptions chosen = answer_options(options, folder_->contents());
+    std::vector<tasks::Input> inputs;
+    for (const nb::tuple& input : given) inputs.push_back(input_of(input));
+    const nb::gil_scoped_release release;
+    folder_->check(chosen);
+    std::vector<std::pair<std::string, std::string>> told;
+    const std::vector<tasks::Answer> answers = folder_->answer(inputs, chosen);
+    for (size_t i = 0; i < answers.size(); ++i)
+      told.emplace_back(answers[i].error.empty() ? folder_->to_json(inputs[i], answers[i]).dump() : "",
+                        answers[i].error);
+    return told;
+  }
+
+  // A row for each text.
+  nb::ndarray<nb::numpy, float> vectors(const std::vector<nb::tuple>& given, const nb::dict& options) const {
+    const tasks::AnswerOptions chosen = answer_options(options, folder_->contents());
+    std::vector<tasks::Input> inputs;
+    for (const nb::tuple& input : given) inputs.push_back(input_of(input));
+    size_t width = 0;
+    std::unique_ptr<float[]> rows;
+    {
+      const nb::gil_scoped_release release;
+      folder_->check(chosen);
+      const std::vector<tasks::Answer> answers = folder_->answer(inputs, chosen);
+      for (size_t i = 0; i < answers.size(); ++i)
+        require(answers[i].error.empty(), "input ", i, ": ", answers[i].error);
+      if (!answers.empty()) width = answers[0].vector.size();
+      rows = std::make_unique_for_overwrite<float[]>(answers.size() * width);
+      for (size_t i = 0; i < answers.size(); ++i)
+        std::copy(answers[i].vector.begin(), answers[i].vector.end(), rows.get() + i * width);
+    }
+    float* data = rows.release();
+    const nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<float*>(memory); });
+    return nb::ndarray<nb::numpy, float>(data, {inputs.size(), width}, owner);
+  }
+
+  // (title, a file's bytes, tokens read or 0)
+  nb::tuple explain(const nb::tuple& given, const nb::dict& options, const std::string& form,
+                    size_t columns) const {
+    const auto chosen = fields_of<tasks::ExplainOptions>(options);
+    const tasks::Input input = input_of(given);
+    tasks::Explanation shown;
+    {
+      const nb::gil_scoped_release release;
+      folder_->contents().require_can(Ability::explain);
+      if (!form.empty()) tasks::check_explain_ending("explanation" + form);
+      check_explain(folder_->contents(), chosen, form);
+      shown = folder_->explain(input, chosen, form, columns);
+    }
+    return nb::make_tuple(shown.title, nb::bytes(shown.content.data(), shown.content.size()), shown.cut_to);
+  }
+
+  std::string evaluate(const std::vector<std::string>& paths, const std::string& label_column,
+                       const std::string& text_column) const {
+    const nb::gil_scoped_release release;
+    return tasks::to_json(folder_->evaluate({paths, label_column, text_column})).dump();
+  }
+
+ private:
+  std::unique_ptr<OpenFolder> folder_;
+};
+
+}  // namespace
+
+void add_tasks(nb::module_& module) {
+  nb::class_<Folder>(module, "Folder")
+      .def(nb::init<const std::string&, const std::optional<std::string>&, const std::string&,
+                    const nb::dict&>(),
+           nb::arg("path"), nb::arg("purpose").none(), nb::arg("compute"), nb::arg("embed"))
+      .def_prop_ro("info", &Folder::info)
+      .def_prop_ro("reads_text", &Folder::reads_text)
+      .def("answer", &Folder::answer, nb::arg("inputs"), nb::arg("options"))
+      .def("vectors", &Folder::vectors, nb::arg("inputs"), nb::arg("options"))
+      .def("explain", &Folder::explain, nb::arg("input"), nb::arg("options"), nb::arg("form"),
+           nb::arg("columns"))
+      .def("evaluate", &Folder::evaluate, nb::arg("paths"), nb::arg("label_column"), nb::arg("text_column"));
+  module.def("look_into", [](const std::string& path) {
+    const nb::gil_scoped_release release;
+    return tasks::to_json(tasks::look_into(path)).dump();
+  });
+  module.def("write_file", [](const std::string& path, const nb::bytes& bytes) {
+    tasks::write_output(path, {bytes.c_str(), bytes.size()});
+  });
+}
+
+}  // namespace fovea::python

@@ -1,0 +1,334 @@
+"""fovea.torch.attention against scaled_dot_product_attention in float64, and PyTorch's own checks of ops."""
+
+import gc
+import multiprocessing
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+import fovea.torch  # noqa: E402
+from fovea.torch.ops import _backward_op, _forward_op  # noqa: E402
+
+
+def tensors(batch=2, heads=4, kv_heads=2, queries=9, keys=13, d=8, dv=5, grad=True):
+    make = lambda h, n, f: torch.randn(batch, h, n, f, requires_grad=grad)
+    return make(heads, queries, d), make(kv_heads, keys, d), make(kv_heads, keys, dv)
+
+
+def sdpa64(q, k, v, mask=None, **kwargs):
+    """The reference: float64, grouped heads repeated; rows that see nothing give 0."""
+    group = q.shape[1] // k.shape[1]
+    k, v = (x.double().repeat_interleave(group, 1) for x in (k, v))
+    mask = mask.double() if mask is not None and mask.dtype is not torch.bool else mask
+    return F.scaled_dot_product_attention(q.double(), k, v, attn_mask=mask, **kwargs)
+
+
+def assert_same(found, wanted, inputs, atol=2e-5):
+    """Outputs, and gradients of everything that asks for one."""
+    torch.testing.assert_close(found.double(), wanted, atol=atol, rtol=1e-4)
+    upstream = torch.randn_like(found)
+    inputs = [x for x in inputs if x is not None and x.requires_grad]
+    of_found = torch.autograd.grad(found, inputs, upstream)
+    of_wanted = torch.autograd.grad(wanted, inputs, upstream.double())
+    for a, b in zip(of_found, of_wanted):
+        torch.testing.assert_close(a.double(), b.double(), atol=atol, rtol=1e-4)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(7)
+
+
+@pytest.mark.parametrize("case", range(48))
+def test_random_shapes_strides_and_masks_equal_sdpa(case):
+    rng = np.random.default_rng(case)
+    heads = int(rng.integers(1, 4)) * 2
+    queries, keys, d, dv = (int(rng.integers(1, 80)) for _ in range(4))
+    q, k, v = tensors(int(rng.integers(1, 4)), heads, int(rng.choice([1, 2, heads])), queries, keys, d, dv)
+    views = [q, k, v]
+    layout = case % 4
+    if layout == 1:  # joined heads
+        views = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in views]
+    elif layout == 2:  # features that are not neighbours
+        views = [x.transpose(2, 3).contiguous().transpose(2, 3) for x in views]
+    elif layout == 3:  # one batch entry for all
+        views = [x[:1].expand(x.shape) for x in views]
+    kind = case // 4 % 4
+    mask = None
+    if kind == 1:
+        mask = torch.rand(queries, keys) < 0.6
+        mask[:, 0] = True
+    elif kind == 2:
+        mask = torch.rand(q.shape[0], 1, queries, keys) < 0.5
+        mask[..., 0] = True
+    elif kind == 3:
+        mask = torch.randn(heads, queries, keys, requires_grad=True)
+    assert_same(fovea.torch.attention(*views, mask=mask), sdpa64(*views, mask), [q, k, v, mask])
+
+
+@pytest.mark.parametrize("queries,keys", [(9, 9), (16, 40)])
+def test_causal_and_windows_equal_a_masked_sdpa(queries, keys):
+    q, k, v = tensors(queries=queries, keys=keys)
+    position = torch.arange(queries)[:, None] + keys - queries
+    key = torch.arange(keys)
+    for spec, mask in {
+        "scaled_dot / causal": key <= position,
+        "scaled_dot / window(3,1)": (key >= position - 3) & (key <= position + 1),
+        "scaled_dot / causal & window(4,0)": (key <= position) & (key >= position - 4),
+    }.items():
+        assert_same(fovea.torch.attention(q, k, v, spec), sdpa64(q, k, v, mask), [q, k, v])
+        assert_same(fovea.torch.attention(q, k, v, mask=mask), sdpa64(q, k, v, mask), [q, k, v])
+
+
+def test_rows_that_see_nothing_give_zero_and_no_gradient():
+    q, k, v = tensors()
+    mask = torch.ones(9, 13, dtype=torch.bool)
+    mask[3] = False
+    out = fovea.torch.attention(q, k, v, mask=mask)
+    assert (out[:, :, 3] == 0).all()
+    out.sum().backward()
+    assert (q.grad[:, :, 3] == 0).all() and all(x.grad.isfinite().all() for x in (q, k, v))
+
+
+def test_lengths_and_documents():
+    q, k, v = tensors(queries=12, keys=12)
+    mask = (torch.arange(12) < torch.tensor([5, 9])[:, None])[:, None, None]
+    assert_same(fovea.torch.attention(q, k, v, lengths=[5, 9]), sdpa64(q, k, v, mask), [q, k, v])
+    assert_same(fovea.torch.attention(q, k, v, lengths=torch.tensor([5, 9])), sdpa64(q, k, v, mask), [q, k, v])
+    of = torch.tensor([3, 4, 5]).repeat_interleave(torch.tensor([3, 4, 5]))
+    mask = (of[:, None] == of) & torch.ones(12, 12, dtype=torch.bool).tril()
+    assert_same(fovea.torch.attention(q, k, v, "scaled_dot / causal", documents=[3, 4, 5]), sdpa64(q, k, v, mask), [q, k, v])
+
+
+def test_gradients_reach_every_term():
+    q, k, v = tensors(kv_heads=4, queries=13)
+    bias = torch.randn(4, 1, 13, requires_grad=True)
+    slopes = torch.rand(4, requires_grad=True)
+    distance = (torch.arange(13)[:, None] - torch.arange(13)).abs()
+    wanted = sdpa64(q, k, v, bias - slopes[:, None, None] * distance)
+    assert_same(fovea.torch.attention(q, k, v, bias=bias, slopes=slopes), wanted, [q, k, v, bias, slopes])
+    sink = torch.randn(4, requires_grad=True)
+    scores = torch.cat([q.double() @ k.double().mT / 8**0.5, sink.double()[:, None, None].expand(2, 4, 13, 1)], -1)
+    wanted = scores.softmax(-1)[..., :-1] @ v.double()
+    assert_same(fovea.torch.attention(q, k, v, sink=sink), wanted, [q, k, v, sink])
+    W = torch.randn(8, 8, requires_grad=True)
+    wanted = sdpa64(q.double() @ W.double(), k, v, scale=1.0)
+    assert_same(fovea.torch.attention(q, k, v, "bilinear", W=W), wanted, [q, k, v, W])
+    U, b, a = torch.randn(6, 8, requires_grad=True), torch.randn(6, requires_grad=True), torch.randn(6, requires_grad=True)
+    A = torch.randn(6, 8, requires_grad=True)
+    hidden = torch.tanh((k.double() @ A.double().T)[:, :, None] + (q.double() @ U.double().T + b.double())[:, :, :, None])
+    wanted = (hidden @ a.double()).softmax(-1) @ v.double()
+    assert_same(fovea.torch.attention(q, k, v, "additive", W=A, U=U, b=b, score_vector=a), wanted, [q, k, v, A, U, b, a])
+
+
+def test_weights_and_lse():
+    q, k, v = tensors()
+    found = fovea.torch.attention(q, k, v, "scaled_dot / causal", weights=([1, 2], [0, 8]), return_lse=True)
+    scores = q.double() @ k.double().repeat_interleave(2, 1).mT / 8**0.5
+    scores = scores.masked_fill(torch.ones(9, 13, dtype=torch.bool).triu(5), -torch.inf)
+    torch.testing.assert_close(found.weights.double(), scores.softmax(-1)[:, [1, 2]][:, :, [0, 8]], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(found.lse.double(), scores.logsumexp(-1), atol=1e-5, rtol=1e-5)
+    assert not found.weights.requires_grad and not found.lse.requires_grad
+
+
+def test_dropout_follows_torchs_seed_and_is_the_same_in_backward():
+    q, k, v = tensors(dv=13)
+    eye = torch.eye(13).expand(2, 2, 13, 13).clone().requires_grad_()
+    torch.manual_seed(5)
+    dropped = fovea.torch.attention(q, k, eye, dropout_p=0.4)  # the weights themselves
+    torch.manual_seed(5)
+    assert torch.equal(dropped, fovea.torch.attention(q, k, eye, dropout_p=0.4))
+    assert not torch.equal(dropped, fovea.torch.attention(q, k, eye, dropout_p=0.4))
+    kept = dropped != 0
+    assert 0.5 < kept.float().mean() < 0.7
+    scores = q.double() @ k.double().repeat_interleave(2, 1).mT / 8**0.5
+    weights = scores.softmax(-1) * kept / 0.6
+    assert_same(dropped, weights @ eye.double().repeat_interleave(2, 1), [q, k, eye])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_sixteen_bits_are_converted(dtype):
+    q, k, v = (x.detach().to(dtype).requires_grad_() for x in tensors())
+    out = fovea.torch.attention(q, k, v)
+    assert out.dtype is dtype
+    torch.testing.assert_close(out.double(), sdpa64(q, k, v), atol=2e-2, rtol=2e-2)
+    out.sum().backward()
+    assert q.grad.dtype is dtype
+
+
+SPECS = ["scaled_dot / causal", "cosine(0.5) / full", "scaled_dot + alibi / window(3,3)", "dot / full / sparsemax",
+         "scaled_dot / full / top_k(3)"]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_opcheck(spec):
+    q, k, v = (x.detach() for x in tensors(kv_heads=4))
+    options = (None, spec, None, None, None, 0, 0.0, False)
+    arguments = (q, k, v, *[None] * 9, *options)
+    torch.library.opcheck(_forward_op, (*arguments, True))
+    out, lse = _forward_op(*arguments, True)
+    torch.library.opcheck(_backward_op, (*arguments, out, lse, torch.randn_like(out), [True] * 3 + [False] * 9))
+
+
+def test_opcheck_of_strided_views_and_biases():
+    q, k, v = (x.detach().transpose(1, 2).contiguous().transpose(1, 2) for x in tensors(kv_heads=4))
+    arguments = (q, k, v, torch.randn(9, 13), *[None] * 8, None, "scaled_dot", None, None, None, 0, 0.0, False)
+    torch.library.opcheck(_forward_op, (*arguments, True))
+    out, lse = _forward_op(*arguments, True)
+    torch.library.opcheck(_backward_op, (*arguments, out, lse, torch.randn_like(out), [True] * 4 + [False] * 8))
+
+
+@pytest.mark.filterwarnings("ignore:Input #")
+@pytest.mark.parametrize("spec", SPECS[:3])
+def test_gradcheck(spec):
+    # Kernels compute in float32: differences are taken over a step that its rounding leaves visible.
+    inputs = tensors(batch=1, heads=2, kv_heads=1, queries=4, keys=5, d=3, dv=2)
+    assert torch.autograd.gradcheck(lambda q, k, v: fovea.torch.attention(q, k, v, spec), inputs, eps=1e-2, atol=2e-3,
+                                    rtol=2e-2, nondet_tol=0)
+
+
+def loss(q, k, v, mask=None):
+    return fovea.torch.attention(q, k, v, "scaled_dot / causal", mask=mask).square().sum()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_compile_fullgraph_forward_and_backward(masked):
+    q, k, v = tensors(queries=13)
+    mask = torch.rand(13, 13) < 0.8 if masked else None
+    wanted = torch.autograd.grad(loss(q, k, v, mask), (q, k, v))
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    found = torch.autograd.grad(compiled(q, k, v, mask), (q, k, v))
+    for a, b in zip(found, wanted):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
+
+
+def test_compile_with_inductor_and_dropout():
+    q, k, v = (x.detach() for x in tensors())
+    compiled = torch.compile(lambda q, k, v: fovea.torch.attention(q * 2, k, v, dropout_p=0.5) + 1, fullgraph=True)
+    assert compiled(q, k, v).shape == (2, 4, 9, 5)
+    plain = torch.compile(lambda q, k, v: fovea.torch.attention(q * 2, k, v) + 1, fullgraph=True)
+    torch.testing.assert_close(plain(q, k, v), fovea.torch.attention(q * 2, k, v) + 1)
+
+
+class Block(torch.nn.Module):
+    def forward(self, q, k, v):
+        return fovea.torch.attention(q, k, v, "scaled_dot / window(4,4)")
+
+
+def test_export_with_dynamic_shapes():
+    q, k, v = (x.detach() for x in tensors(queries=13))
+    tokens = torch.export.Dim("tokens", min=2, max=512)
+    program = torch.export.export(Block(), (q, k, v), dynamic_shapes=({2: tokens},) * 3)
+    other = [x.detach() for x in tensors(queries=31, keys=31)]
+    torch.testing.assert_close(program.module()(*other), Block()(*other))
+
+
+def test_second_derivatives_are_refused():
+    q, k, v = tensors()
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        torch.autograd.grad(fovea.torch.attention(q, k, v).sum(), q, create_graph=True)
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 9, 8), (2, 4, 0, 8), (2, 4, 9, 0)])
+def test_sizes_of_zero(shape):
+    q = torch.zeros(shape, requires_grad=True)
+    out = fovea.torch.attention(q, q, q)
+    assert out.shape == shape
+    out.sum().backward()
+    assert q.grad.shape == shape
+
+
+def test_no_keys_give_zero_gradients():
+    q, k = torch.randn(1, 2, 3, 4, requires_grad=True), torch.zeros(1, 2, 0, 4, requires_grad=True)
+    fovea.torch.attention(q, k, k).sum().backward()
+    assert (q.grad == 0).all()
+
+
+BAD = {
+    "float64": (lambda q: fovea.torch.attention(q.double(), q, q), "q is torch.float64, wanted float32"),
+    "integers": (lambda q: fovea.torch.attention(q, q.long(), q), "k is torch.int64"),
+    "device": (lambda q: fovea.torch.attention(q.to("meta"), q, q), "q is on meta, wanted a tensor on the CPU"),
+    "none": (lambda q: fovea.torch.attention(None, q, q), "q is NoneType"),
+    "array": (lambda q: fovea.torch.attention(q, q.detach().numpy(), q), "k is ndarray"),
+    "rank": (lambda q: fovea.torch.attention(q[0], q, q), "wanted \\[batch, heads, tokens, features\\]"),
+    "batches": (lambda q: fovea.torch.attention(q, q[:1], q[:1]), "batches differ"),
+    "spec": (lambda q: fovea.torch.attention(q, q, q, "scaled_dot / casual"), "did you mean \"causal\""),
+    "mask": (lambda q: fovea.torch.attention(q, q, q, mask=torch.ones(3, dtype=torch.bool)), "mask: got one of"),
+    "integer mask": (lambda q: fovea.torch.attention(q, q, q, mask=torch.ones(9, 9, dtype=torch.int)), "mask is torch.int32"),
+    "float mask": (lambda q: fovea.torch.attention(q, q, q, mask=torch.ones(3, 3)), "broadcasts to"),
+    "lengths": (lambda q: fovea.torch.attention(q, q, q, lengths=[99, 1]), "no more than there are"),
+    "dropout": (lambda q: fovea.torch.attention(q, q, q, dropout_p=1.5), "dropout"),
+    "number of a mask": (lambda q: _forward_op(q, q, q, *[None] * 9, None, "dot", None, None, None, 10**9, 0.0, False, False),
+                         "is not held"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_a_value_error(case):
+    call, text = BAD[case]
+    with pytest.raises(ValueError, match=text):
+        call(torch.randn(2, 4, 9, 8))
+
+
+def test_outputs_never_alias_inputs():
+    q, k, v = tensors(heads=2, queries=1, keys=1, d=4, dv=4)
+    out = fovea.torch.attention(q, k, v)
+    assert out.untyped_storage().data_ptr() not in {x.untyped_storage().data_ptr() for x in (q, k, v)}
+
+
+def test_threads_are_torchs_and_change_nothing():
+    q, k, v = tensors(queries=200, keys=200, d=32)
+    before, own = torch.get_num_threads(), fovea.num_threads()
+    try:
+        found = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            out = fovea.torch.attention(q, k, v, "scaled_dot / causal")
+            found.append((out, *torch.autograd.grad(out.sum(), (q, k, v))))
+        assert fovea.num_threads() == own
+        for a, b in zip(*found):
+            assert torch.equal(a, b)
+    finally:
+        torch.set_num_threads(before)
+
+
+class Attentions(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        q = torch.full((1, 2, 70, 8), float(i))
+        return fovea.torch.attention(q, q, q)[0]
+
+
+def test_works_in_forked_workers_of_a_data_loader():
+    Attentions()[0]  # the parent's threads exist by now
+    loader = torch.utils.data.DataLoader(Attentions(), batch_size=2, num_workers=2,
+                                         multiprocessing_context=multiprocessing.get_context("fork"))
+    found = torch.cat(list(loader))
+    torch.testing.assert_close(found[:, 0, 0, 0], torch.arange(6.0))
+
+
+def test_ten_thousand_calls_leave_nothing_behind():
+    from test_attention import resident
+
+    q, k, v = tensors(queries=13)
+    mask = torch.ones(13, 13, dtype=torch.bool).tril()
+
+    def calls(count):
+        for i in range(count):
+            fovea.torch.attention(q, k, v, mask=mask)
+            other = torch.ones(13, 13, dtype=torch.bool)
+            torch.autograd.grad(fovea.torch.attention(q, k, v, mask=other).sum(), (q, k, v))
+        gc.collect()
+
+    calls(300)
+    references = [sys.getrefcount(x) for x in (q, k, v, mask)]
+    before = resident()
+    calls(5000)
+    assert [sys.getrefcount(x) for x in (q, k, v, mask)] == references
+    assert resident() - before < 8 * 2**20
