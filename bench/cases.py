@@ -18,9 +18,12 @@ class Case:
     plain: str = ""  # the case whose time this one is held against
     settings: dict = field(default_factory=dict)  # what bench/ct2_worker.py is asked for
     limited: bool = True  # whether the FMA peak limits it
+    onnx: bool = False  # ONNX Runtime runs it too (bench/ort_worker.py)
 
     @property
     def peer(self):
+        if self.onnx:
+            return "ONNX Runtime or PyTorch"
         return "PyTorch" if self.torch else "CTranslate2"
 
 
@@ -94,6 +97,19 @@ def training_bahdanau(title, target):
     return Case("train_bahdanau", title, ["bench", "train", "--model", "bahdanau"], variants, target, "train")
 
 
+def classifying(name, title, target, model, preset, texts, shortest, longest):
+    """Steps of training a text classifier, or of fine-tuning BERT."""
+
+    def variants():
+        import torch_reading
+
+        return torch_reading.variants(model, preset, texts, shortest, longest)
+
+    arguments = ["bench", "classify", "--model", model, "--preset", preset, "--texts", str(texts),
+                 "--shortest", str(shortest), "--longest", str(longest)]
+    return Case(f"train_classify_{name}", title, arguments, variants, target, "train", limited=False)
+
+
 def translating(preset, compute, beam, batch, target):
     settings = {"preset": preset, "compute": compute, "beam": beam, "batch": batch}
     arguments = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
@@ -101,6 +117,36 @@ def translating(preset, compute, beam, batch, target):
     return Case(f"translate_{preset}_{compute}_batch{batch}_beam{beam}", f"{preset} {compute}, {search}, batch {batch}",
                 ["bench", "translate", *arguments], None, target, "translate", settings=settings,
                 limited=compute == "float32")
+
+
+def encoding(shape, compute, batch, tokens, target, lines=0):
+    """Reading with a BERT of random weights, against ONNX Runtime and PyTorch."""
+
+    def variants():
+        import torch_encoders
+
+        return torch_encoders.bert(shape, compute, batch, tokens, lines or batch)
+
+    settings = {"shape": shape, "compute": compute, "batch": batch, "tokens": tokens, "lines": lines or batch}
+    arguments = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
+    size = f"{batch}×{tokens}" + (f", {lines} lines" if lines else "")
+    return Case(f"encode_{shape}_{compute}_{batch}x{tokens}", f"{shape} {compute}, {size}", ["bench", "encode", *arguments],
+                variants, target, "encode", settings=settings, limited=compute == "float32", onnx=True)
+
+
+def reading_long(model, tokens, backward, target):
+    """Two layers of Longformer or BigBird, 768 wide, against Hugging Face's."""
+
+    def variants():
+        import torch_encoders
+
+        return torch_encoders.long_model(model, tokens, backward)
+
+    arguments = ["bench", "encode", "--model", model, "--layers", "2", "--batch", "1", "--tokens", str(tokens),
+                 "--direction", "both" if backward else "forward"]
+    direction = "forward + backward" if backward else "forward"
+    return Case(f"{model}_{'both' if backward else 'forward'}_n{tokens}", f"{model}, 2 layers, {direction}, N={tokens}",
+                arguments, variants, target, "long")
 
 
 FULL, CAUSAL = "scaled_dot / full / soft", "scaled_dot / causal / soft"
@@ -120,9 +166,17 @@ CASES = [
     op("lstm_ragged", "bidirectional LSTM, lengths 10…200, batch 64, 128→128", "1.8"),
     op("conv_16", "convolution 3×3, 64 images 32×32, 16→16", "1"),
     op("conv_64", "convolution 3×3, 64 images 8×8, 64→64", "1"),
+    op("conv_64_wide", "convolution 3×3, 64 images 32×32, 64→64", "1"),
     op("conv_stride", "convolution 3×3 of stride 2, 64 images 32×32, 16→32", "1"),
     op("conv_depthwise", "depthwise convolution 3×3, 16 images 28×28, 64 channels", "1"),
+    op("mobilenet_56", "depthwise 3×3 and pointwise, 16 images 56×56, 128 channels", "1"),
+    op("mobilenet_14", "depthwise 3×3 and pointwise, 16 images 14×14, 512 channels", "1"),
+    op("se_block", "squeeze and excitation, 32 images 56×56, 64 channels", "2"),
+    op("cbam_block", "CBAM, 32 images 56×56, 64 channels", "2"),
+    op("resnet20_step", "ResNet-20 training step, 64 images 32×32", "1.2"),
     op("embedding", "embedding 10 000×512, 4096 ids", "1.4"),
+    op("sat_decoder", "SAT decoder training, 64 captions of 12 words, 196 places, 512 wide", "2"),
+    op("mobilenet_features", "MobileNet features of one picture, 224×224→14×14×512", "1.3"),
     op("adam_step", "Adam step, 10 M parameters in 60 tensors", "1"),
     op("bert_pretraining", "BERT-mini pre-training step, 64 pairs of 128 tokens", "2"),
     op("ram_training", "RAM training step, 64 scenes 60×60, 8 glimpses 12×12 at 3 scales", "3"),
@@ -157,6 +211,10 @@ CASES = [
     training("tiny", "Transformer-tiny (4+4, 128), 270 sentences of 8…22", "3"),
     training("base", "Transformer-base (6+6, 512), 82 sentences of 18…32", "1.7"),
     training_bahdanau("Bahdanau (512), 64 sentences of 10…20", "1.8"),
+    classifying("lstm", "LSTM + attention (128), 64 texts of 10…200", "3", "lstm", "small", 64, 10, 200),
+    classifying("transformer", "Transformer classifier (2, 128), 8 texts of 128", "1.3", "transformer", "small", 8, 128, 128),
+    classifying("bert_mini", "BERT-mini fine-tuning, 8 texts of 128", "1.3", "bert", "mini", 8, 128, 128),
+    classifying("bert_base", "BERT-base fine-tuning, 8 texts of 128", "1.3", "bert", "base", 8, 128, 128),
     translating("base", "float32", 1, 32, "1.5"),
     translating("base", "float32", 4, 32, "1.5"),
     translating("base", "float32", 1, 1, "0.95"),
@@ -166,6 +224,12 @@ CASES = [
     translating("tiny", "float32", 1, 32, "1.5"),
     translating("tiny", "float32", 4, 32, "1.5"),
     translating("tiny", "float32", 1, 1, "1.5"),
+    *(encoding("base", compute, batch, tokens, target)
+      for compute, target in (("float32", "1, ≥ 0.85 of peak from 1024 tokens on"), ("int8", "1.3"))
+      for batch, tokens in ((1, 128), (8, 128), (32, 256))),
+    *(encoding("minilm", compute, 32, 64, target, lines=1024) for compute, target in (("float32", "1"), ("int8", "1.3"))),
+    *(reading_long(model, tokens, backward, "5" if tokens == 4096 else "")
+      for model in ("longformer", "bigbird") for backward in (False, True) for tokens in (1024, 4096, 32768)),
 ]
 
 

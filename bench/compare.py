@@ -62,6 +62,9 @@ def keep_best(kept, measured):
 
 
 def workers_of(case, threads):
+    if case.onnx:
+        return [Worker("ort_worker.py", case.name, threads, "ONNX Runtime, "),
+                Worker("torch_worker.py", case.name, threads, "PyTorch, ")]
     if case.torch:
         return [Worker("torch_worker.py", case.name, threads)]
     # CTranslate2 reads which library to multiply with when it starts.
@@ -203,14 +206,15 @@ def page(results):
         "",
     ]
     for group, heading in (("ops", "## Ops, forward and backward"), ("attention", "## Attention"),
-                           ("train", "## Training a translator, one step"), ("translate", "## Translating")):
+                           ("train", "## Training a translator, one step"), ("translate", "## Translating"),
+                           ("encode", "## Reading with BERT"), ("long", "## Longformer and BigBird")):
         for threads in sorted(results["peak"]):
             rows = table(results, int(threads), group)
             if rows:
                 lines += [f"{heading}, {threads} thread{'s' if threads != '1' else ''}", "", *rows, ""]
                 lines += growth(results, threads) if group == "attention" else []
     lines += ["Commands: `make bench` measures everything, `bench/run --filter NAME` some rows. Without the other libraries:",
-              "`fovea bench ops`, `attention`, `train`, `translate` and `peak`.", ""]
+              "`fovea bench ops`, `attention`, `train`, `translate`, `encode` and `peak`.", ""]
     old = PAGE.read_text() if PAGE.exists() else ""
     remarks = old[old.index(REMARKS):] if REMARKS in old else REMARKS + "\nNone yet.\n"
     PAGE.write_text("\n".join(lines) + "\n" + remarks)

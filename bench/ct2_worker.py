@@ -11,13 +11,15 @@ import tempfile
 
 import ctranslate2
 import numpy as np
-from ctranslate2.specs import TransformerSpec
+from ctranslate2.specs import TransformerSpec, common_spec
 
 import cases
 from timing import measure, resident_afresh, status_bytes
-from translation import LENGTH, SPECIALS, VOCABULARY, WORK
+from translation import LENGTH, SPECIALS, WORK
 
-TOKENS = ["<unk>", "<s>", "</s>", "<pad>"] + [f"w{i}" for i in range(SPECIALS, VOCABULARY)]
+
+def tokens_of(work):
+    return ["<unk>", "<s>", "</s>", "<pad>"] + [f"w{i}" for i in range(SPECIALS, work.vocabulary)]
 
 
 def build(work, directory):
@@ -42,10 +44,11 @@ def build(work, directory):
         linear(spec.linear_1, work.hidden, work.width)
         norm(spec.layer_norm)
 
-    spec = TransformerSpec.from_config(work.layers, work.heads, pre_norm=False)
-    table = normal(VOCABULARY, work.width)
+    activation = {"relu": common_spec.Activation.RELU, "swish": common_spec.Activation.SWISH}[work.activation]
+    spec = TransformerSpec.from_config(work.layers, work.heads, pre_norm=False, activation=activation)
+    table = normal(work.vocabulary, work.width)
     spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = table
-    spec.decoder.projection.bias = np.zeros(VOCABULARY, np.float32)
+    spec.decoder.projection.bias = np.zeros(work.vocabulary, np.float32)
     for layer in spec.encoder.layer:
         attention(layer.self_attention, (3, 1))
         feed_forward(layer.ffn)
@@ -53,8 +56,8 @@ def build(work, directory):
         attention(layer.self_attention, (3, 1))
         attention(layer.attention, (1, 2, 1))
         feed_forward(layer.ffn)
-    spec.register_source_vocabulary(TOKENS)
-    spec.register_target_vocabulary(TOKENS)
+    spec.register_source_vocabulary(tokens_of(work))
+    spec.register_target_vocabulary(tokens_of(work))
     spec.validate()
     spec.optimize()
     spec.save(directory)
@@ -72,7 +75,8 @@ def main():
         print(json.dumps({"variants": list(variants), "version": ctranslate2.__version__}), flush=True)
         rng = np.random.default_rng(2)
         sentences = 1 if settings["batch"] == 1 else 2 * settings["batch"]
-        sources = [[TOKENS[t] for t in rng.integers(SPECIALS, VOCABULARY, work.source_length(i) - 1)] + ["</s>"]
+        tokens = tokens_of(work)
+        sources = [[tokens[t] for t in rng.integers(SPECIALS, work.vocabulary, work.source_length(i) - 1)] + ["</s>"]
                    for i in range(sentences)]
         steps, peaks = {}, {}
 

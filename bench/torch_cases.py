@@ -5,6 +5,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+import torch_caption
+
 
 def leaf(*shape):
     return torch.randn(*shape).requires_grad_()
@@ -71,6 +73,106 @@ def convolution(images, size, channels, filters, stride=1, groups=1):
 
     return lambda: {"channels last": lambda: build(torch.channels_last),
                     "channels first": lambda: build(torch.contiguous_format)}
+
+
+def orders(build):
+    """The same in both memory formats."""
+    return lambda: {"channels last": lambda: build(torch.channels_last),
+                    "channels first": lambda: build(torch.contiguous_format)}
+
+
+def mobilenet(images, size, channels):
+    def build(order):
+        x = torch.randn(images, channels, size, size).to(memory_format=order).requires_grad_()
+        deep, point = leaf(channels, 1, 3, 3), leaf(channels, channels, 1, 1)
+        return forward_and_back([x, deep, point],
+                                lambda: F.conv2d(F.conv2d(x, deep, padding=1, groups=channels), point))
+
+    return orders(build)
+
+
+class SqueezeExcite(torch.nn.Module):
+    def __init__(self, channels, reduction):
+        super().__init__()
+        self.fc1 = torch.nn.Linear(channels, channels // reduction)
+        self.fc2 = torch.nn.Linear(channels // reduction, channels)
+
+    def squeeze(self, pooled):
+        return self.fc2(torch.relu(self.fc1(pooled)))
+
+    def forward(self, x):
+        return x * torch.sigmoid(self.squeeze(x.mean((2, 3))))[:, :, None, None]
+
+
+class Cbam(SqueezeExcite):
+    def __init__(self, channels, reduction):
+        super().__init__(channels, reduction)
+        self.conv = torch.nn.Conv2d(2, 1, 7, padding=3, bias=False)
+
+    def forward(self, x):
+        x = x * torch.sigmoid(self.squeeze(x.mean((2, 3))) + self.squeeze(x.amax((2, 3))))[:, :, None, None]
+        places = torch.cat([x.mean(1, keepdim=True), x.amax(1, keepdim=True)], 1)
+        return x * torch.sigmoid(self.conv(places))
+
+
+def gate(kind):
+    def build(order, wrap):
+        layer = kind(64, 16).to(memory_format=order)
+        x = torch.randn(32, 64, 56, 56).to(memory_format=order).requires_grad_()
+        run = wrap(layer)
+        return forward_and_back([x, *layer.parameters()], lambda: run(x))
+
+    return lambda: {"channels last": lambda: build(torch.channels_last, lambda f: f),
+                    "channels first": lambda: build(torch.contiguous_format, lambda f: f),
+                    "compiled": lambda: build(torch.channels_last, torch.compile)}
+
+
+class ResidualBlock(torch.nn.Module):
+    def __init__(self, channels, filters, stride):
+        super().__init__()
+        nn = torch.nn
+        self.body = nn.Sequential(nn.Conv2d(channels, filters, 3, stride, 1, bias=False), nn.BatchNorm2d(filters), nn.ReLU(),
+                                  nn.Conv2d(filters, filters, 3, 1, 1, bias=False), nn.BatchNorm2d(filters))
+        same = stride == 1 and channels == filters
+        self.shortcut = nn.Identity() if same else nn.Sequential(nn.Conv2d(channels, filters, 1, stride, bias=False),
+                                                                 nn.BatchNorm2d(filters))
+
+    def forward(self, x):
+        return torch.relu(self.body(x) + self.shortcut(x))
+
+
+class ResNet20(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        nn = torch.nn
+        layers, channels = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()], 16
+        for stage in range(3):
+            for block in range(3):
+                layers.append(ResidualBlock(channels, 16 << stage, 2 if stage > 0 and block == 0 else 1))
+                channels = 16 << stage
+        self.body, self.output = nn.Sequential(*layers), nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.output(self.body(x).mean((2, 3)))
+
+
+def resnet20_step():
+    def build(order, wrap):
+        network = ResNet20().to(memory_format=order)
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
+        x, labels = torch.randn(64, 3, 32, 32).to(memory_format=order), torch.arange(64) % 10
+        run = wrap(network)
+
+        def step():
+            optimizer.zero_grad()
+            F.cross_entropy(run(x), labels).backward()
+            optimizer.step()
+
+        return step
+
+    return {"channels last": lambda: build(torch.channels_last, lambda f: f),
+            "channels first": lambda: build(torch.contiguous_format, lambda f: f),
+            "compiled": lambda: build(torch.channels_last, torch.compile)}
 
 
 def recurrent(kind, batch, steps, width):
@@ -159,9 +261,17 @@ OPS = {
     "lstm_ragged": lstm_ragged,
     "conv_16": convolution(64, 32, 16, 16),
     "conv_64": convolution(64, 8, 64, 64),
+    "conv_64_wide": convolution(64, 32, 64, 64),
     "conv_stride": convolution(64, 32, 16, 32, stride=2),
     "conv_depthwise": convolution(16, 28, 64, 64, groups=64),
+    "mobilenet_56": mobilenet(16, 56, 128),
+    "mobilenet_14": mobilenet(16, 14, 512),
+    "se_block": gate(SqueezeExcite),
+    "cbam_block": gate(Cbam),
+    "resnet20_step": resnet20_step,
     "embedding": embedding,
+    "sat_decoder": torch_caption.sat_decoder,
+    "mobilenet_features": torch_caption.mobilenet_features,
     "adam_step": adam_step,
     "ram_training": ram_training,
     "bert_pretraining": bert_pretraining,

@@ -16,6 +16,8 @@ class Work:
     sentences: int
     shortest: int
     longest: int
+    vocabulary: int = VOCABULARY
+    activation: str = "relu"
 
     def source_length(self, i):
         return self.shortest + i % (self.longest - self.shortest + 1)
@@ -27,4 +29,5 @@ class Work:
 WORK = {
     "tiny": Work(4, 128, 256, 4, 0.3, 270, 8, 22),
     "base": Work(6, 512, 2048, 8, 0.1, 82, 18, 32),
+    "marian": Work(6, 512, 2048, 8, 0.1, 82, 18, 32, 58_101, "swish"),  # the size of most OPUS-MT models
 }

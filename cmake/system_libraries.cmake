@@ -29,5 +29,6 @@ foreach(pair libhwy:libhwy-dev sentencepiece:libsentencepiece-dev icu-uc:libicu-
 endforeach()
 if(missing)
   list(JOIN missing " " missing)
-  message(FATAL_ERROR "fovea: system libraries are missing; run: sudo apt-get install ${missing}")
+  # The space in front keeps CMake from breaking the line.
+  message(FATAL_ERROR " fovea: system libraries are missing; run: sudo apt-get install ${missing}")
 endif()

@@ -13,7 +13,7 @@ class Network : public nn::Module {
  public:
   explicit Network(Rng& rng)
       : conv1(3, 16, 3, rng, {.padding = 1}),
-        gate(16, 4, rng, 7),
+        gate(16, 4, rng, {.kernel = 7}),
         conv2(16, 16, 3, rng, {.padding = 1}),
         classify(16, 3, rng) {
     add_child("conv1", conv1);

@@ -72,8 +72,8 @@ class Explanation:
 
     @property
     def weights(self) -> Any:
-        """The weights as NumPy arrays: one, or a dict of name to array where there are several."""
-        found = {name: array for name, array in _arrays(self.to_json())}
+        """The weights as NumPy arrays: one, or a dict of place to array where there are several."""
+        found = dict(_arrays(self.to_json()))
         return next(iter(found.values())) if len(found) == 1 else found
 
     def save(self, path: PathLike) -> None:
@@ -91,28 +91,30 @@ class Explanation:
         return {"image/svg+xml": self.file(".svg").decode(), "text/plain": repr(self)}
 
 
-def _arrays(tree: Any, name: str = "") -> List[Tuple[str, np.ndarray]]:
-    """The arrays named "weights" (or "gates") of an explanation, each with its place: "layers.0.heads.1"."""
+def _first_number(tree: Any) -> Any:
+    return _first_number(tree[0]) if isinstance(tree, list) and tree else tree
+
+
+def _arrays(tree: Any, place: str = "") -> List[Tuple[str, np.ndarray]]:
+    """The lists of weights in an explanation, each with its place: "cross.layers.0.heads" is [heads, rows, columns]."""
     found: List[Tuple[str, np.ndarray]] = []
-    entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in entries:
-        place = f"{name}.{key}" if name else str(key)
-        if isinstance(value, list) and value and _is_numbers(value) and not isinstance(key, int):
-            found.append((place, np.asarray(value, np.float32)))
-        else:
-            found.extend(_arrays(value, place))
-    return [(key, array) for key, array in found if array.dtype == np.float32]
-
-
-def _is_numbers(value: Any) -> bool:
-    try:
-        return np.asarray(value, np.float32).size > 0 and not _has_text(value)
-    except (ValueError, TypeError):
-        return False
-
-
-def _has_text(value: Any) -> bool:
-    return isinstance(value, (str, dict)) or isinstance(value, list) and any(_has_text(item) for item in value[:1])
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            name = f"{place}.{key}" if place else key
+            if not isinstance(_first_number(value), float) or not isinstance(value, list):
+                found.extend(_arrays(value, name))
+                continue
+            array = np.asarray(value, np.float32)
+            rows, columns = tree.get("rows"), tree.get("columns")  # of a grid that is written as one list
+            if isinstance(rows, int) and isinstance(columns, int) and array.size == rows * columns:
+                array = array.reshape(rows, columns)
+            found.append((name, array))
+    elif isinstance(tree, list):
+        for number, item in enumerate(tree):
+            named = item.get("kind", item.get("name", number)) if isinstance(item, dict) else number
+            parent = "" if isinstance(item, dict) and "kind" in item else place
+            found.extend(_arrays(item, f"{parent}.{named}" if parent else str(named)))
+    return found
 
 
 class Model:

@@ -267,6 +267,7 @@ AttentionSpec acting_spec(const AttentionSpec& spec, bool training) {
     case SelectionKind::top_k:
     case SelectionKind::sparsemax:
     case SelectionKind::sigmoid:
+    case SelectionKind::identity:
       break;
   }
   return acting;

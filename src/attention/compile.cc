@@ -10,6 +10,7 @@
 #include <mutex>
 #include <numeric>
 #include <span>
+#include <tuple>
 
 #include "attention/match.h"
 #include "attention/row_keys.h"
@@ -36,9 +37,9 @@ int64_t head_period(const Pattern& pattern, int64_t heads) {
     return std::max<int64_t>(heads, 1);
   return std::visit(
       [&](const auto& member) -> int64_t {
+        using Member = std::remove_cvref_t<decltype(member)>;
         int64_t period = 1;
         if constexpr (requires { member.parts; }) {
-          using Member = std::remove_cvref_t<decltype(member)>;
           if constexpr (std::is_same_v<Member, PerHead>) {
             const auto count = static_cast<int64_t>(member.parts.size());
             require(heads % count == 0, "heads(...): got ", count, " patterns for ", heads,
@@ -142,7 +143,7 @@ class Group {
               for (size_t d = 0; d < w.documents.queries.size(); ++d) {
                 const int64_t end = begin + w.documents.queries[d];
                 into.at(end);
-                add_cuts(w.parts[0], {begin, end}, w.documents.keys[d] - w.documents.queries[d], cuts);
+                add_cuts(w.part(d), {begin, end}, w.documents.keys[d] - w.documents.queries[d], cuts);
                 begin = end;
               }
             },
@@ -467,14 +468,15 @@ void append_document(const AttentionPlan& own, int64_t first_query, int64_t firs
 // in which order, does not depend on the documents beside it.
 void compile_documents(const Within& packed, const PlanSizes& sizes, int64_t batch, int64_t head,
                        AttentionPlan& plan) {
-  std::map<std::pair<int64_t, int64_t>, AttentionPlan> plans;  // of the sizes met so far
+  // Of the sizes met so far, where all documents have one pattern.
+  std::map<std::tuple<int64_t, int64_t, size_t>, AttentionPlan> plans;
   int64_t first_query = 0, first_key = 0;
   for (size_t d = 0; d < packed.documents.queries.size(); ++d) {
     PlanSizes own = sizes;
     own.queries = packed.documents.queries[d];
     own.keys = packed.documents.keys[d];
-    const auto [entry, fresh] = plans.try_emplace({own.queries, own.keys});
-    if (fresh) Group(packed.parts[0], own, nullptr, batch, head, entry->second).compile();
+    const auto [entry, fresh] = plans.try_emplace({own.queries, own.keys, packed.parts.size() == 1 ? 0 : d});
+    if (fresh) Group(packed.part(d), own, nullptr, batch, head, entry->second).compile();
     append_document(entry->second, first_query, first_key, plan);
     first_query += own.queries;
     first_key += own.keys;

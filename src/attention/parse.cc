@@ -165,12 +165,13 @@ class Parser {
   }
   Pattern read_within() {
     const size_t place = text_.word_begin();
-    Within w = text_.bracketed("within(n,...; pattern)", [&] {
+    Within w = text_.bracketed("within(n,...; pattern; ...)", [&] {
       Within within{{text_.integers(), {}}, {}};
       within.documents.keys = within.documents.queries;
-      text_.want(';', "',' or ';': within(n,...; pattern)");
+      text_.want(';', "',' or ';': within(n,...; pattern; ...)");
       text_.open();
-      within.parts.push_back(pattern());
+      do within.parts.push_back(pattern());
+      while (text_.take(';'));
       text_.close();
       return within;
     });

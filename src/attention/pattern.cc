@@ -52,8 +52,11 @@ void check(Node& node) {
   std::visit(Match{
                  [](Within& w) {
                    check_documents(w.documents, "within");
-                   require(w.parts.size() == 1 && of_positions(w.parts[0]),
-                           "within: wanted one pattern of positions: no layout, lengths, query_lengths, "
+                   require(w.parts.size() == 1 || w.parts.size() == w.documents.queries.size(),
+                           "within: got ", w.parts.size(), " patterns for ", w.documents.queries.size(),
+                           " documents, wanted one for all or one for each");
+                   require(std::all_of(w.parts.begin(), w.parts.end(), of_positions),
+                           "within: wanted patterns of positions: no layout, lengths, query_lengths, "
                            "documents or within inside");
                  },
                  [](AnyOf& any) { flatten(any); },
@@ -84,8 +87,10 @@ void print(std::ostream& out, const Pattern& pattern) {
                  [&](const Within& w) {
                    out << "within(";
                    print_list(out, w.documents.queries);
-                   out << "; ";
-                   print(out, w.parts[0]);
+                   for (const Pattern& part : w.parts) {
+                     out << "; ";
+                     print(out, part);
+                   }
                    out << ')';
                  },
                  [&](const AnyOf& any) { print_joined(out, any.parts, " | "); },
@@ -104,6 +109,10 @@ void print(std::ostream& out, const Pattern& pattern) {
 }
 
 }  // namespace
+
+const Pattern& patterns::Within::part(size_t document) const {
+  return parts[parts.size() == 1 ? 0 : document];
+}
 
 Pattern::Pattern(Node node) : node_(std::move(node)) {
   check(node_);
@@ -151,6 +160,9 @@ Pattern global(std::vector<int64_t> tokens) {
 Pattern global_range(int64_t first, int64_t last) {
   return Pattern(Global{{{first, last}}});
 }
+Pattern global_keys(std::vector<TokenRange> tokens) {
+  return Pattern(GlobalKeys{std::move(tokens)});
+}
 Pattern random_blocks(int64_t block, int64_t count, int64_t seed) {
   return Pattern(RandomBlocks{block, count, seed});
 }
@@ -172,6 +184,10 @@ Pattern documents(std::vector<int64_t> queries, std::vector<int64_t> keys) {
 Pattern within(std::vector<int64_t> tokens, Pattern pattern) {
   Within node{{tokens, tokens}, {}};
   node.parts.push_back(std::move(pattern));
+  return Pattern(std::move(node));
+}
+Pattern within(std::vector<int64_t> tokens, std::vector<Pattern> patterns) {
+  Within node{{tokens, tokens}, std::move(patterns)};
   return Pattern(std::move(node));
 }
 Pattern predicate(std::string name, std::function<bool(int64_t, int64_t, int64_t)> sees) {
@@ -263,7 +279,7 @@ bool allowed(const Pattern& pattern, const PatternPlace& at) {
               inside.query -= d.queries[before];
               inside.key -= d.keys[before];
             }
-            return allowed(w.parts[0], inside);
+            return allowed(w.part(static_cast<size_t>(document)), inside);
           },
           [&](const AnyOf& any) {
             return std::any_of(any.parts.begin(), any.parts.end(),

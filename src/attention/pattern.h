@@ -65,6 +65,11 @@ struct Global {
   std::vector<TokenRange> tokens;  // sorted, apart
   friend bool operator==(const Global&, const Global&) = default;
 };
+// every query sees the tokens, which themselves see no more than the others do
+struct GlobalKeys {
+  std::vector<TokenRange> tokens;  // sorted, apart
+  friend bool operator==(const GlobalKeys&, const GlobalKeys&) = default;
+};
 // each block of positions sees `count` blocks of keys, drawn without repetition; a function of seed and block
 // alone
 struct RandomBlocks {
@@ -93,10 +98,12 @@ struct Documents {
   friend bool operator==(const Documents&, const Documents&) = default;
 };
 // Of a packed batch, each document sees itself alone, through parts[0], whose positions begin anew at the
-// document's first token: what a model of single texts needs to run on packed ones
+// document's first token: what a model of single texts needs to run on packed ones. Or through a pattern of its
+// own: parts has one for all, or one for each document
 struct Within {
   Documents documents;
   std::vector<Pattern> parts;
+  const Pattern& part(size_t document) const;
 };
 // any function of (head, query, key): the one pattern whose compilation asks about every pair. Equal by name.
 struct Predicate {
@@ -115,8 +122,8 @@ struct PerHead {
   std::vector<Pattern> parts;
 };
 
-using Node = std::variant<Full, Causal, Window, Strided, Fixed, BlockWindow, Global, RandomBlocks, Layout,
-                          Lengths, QueryLengths, Documents, Within, Predicate, AnyOf, AllOf, PerHead>;
+using Node = std::variant<Full, Causal, Window, Strided, Fixed, BlockWindow, Global, GlobalKeys, RandomBlocks,
+                          Layout, Lengths, QueryLengths, Documents, Within, Predicate, AnyOf, AllOf, PerHead>;
 
 }  // namespace patterns
 
@@ -140,6 +147,7 @@ Pattern fixed(int64_t stride, int64_t summary);
 Pattern block_window(int64_t block, int64_t left, int64_t right);
 Pattern global(std::vector<int64_t> tokens);
 Pattern global_range(int64_t first, int64_t last);
+Pattern global_keys(std::vector<patterns::TokenRange> tokens);
 Pattern random_blocks(int64_t block, int64_t count, int64_t seed);
 Pattern layout(int64_t block, std::vector<std::string> rows);
 Pattern lengths(std::vector<int64_t> keys);
@@ -147,6 +155,7 @@ Pattern query_lengths(std::vector<int64_t> queries);
 Pattern documents(std::vector<int64_t> tokens);
 Pattern documents(std::vector<int64_t> queries, std::vector<int64_t> keys);
 Pattern within(std::vector<int64_t> tokens, Pattern pattern);
+Pattern within(std::vector<int64_t> tokens, std::vector<Pattern> patterns);  // one for each document
 Pattern predicate(std::string name, std::function<bool(int64_t head, int64_t query, int64_t key)> sees);
 Pattern heads(std::vector<Pattern> parts);
 

@@ -202,13 +202,13 @@ struct Record<BlockWindow> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride 
   static bool varies(const BlockWindow& w, int64_t) { return w.block < kFewRows; }
 };
 
-template <>
-struct Record<Global> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride, SameRows {
-  static constexpr std::string_view name = "global", signature = "global(token,first..last,...)";
+// What global and global_keys have in common: a set of tokens.
+template <class Member>
+struct TokenSet : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride, SameRows {
   static constexpr bool of_positions = true, by_head = false;
-  static Global parse(SpecText& text) {
-    return text.bracketed(signature, [&] {
-      Global global;
+  static Member parse(SpecText& text) {
+    return text.bracketed(Record<Member>::signature, [&] {
+      Member set;
       do {
         const int64_t first = text.integer("a token");
         int64_t last = first;
@@ -216,52 +216,62 @@ struct Record<Global> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride, Same
           text.want('.', "'..' between the ends of a range");
           last = text.integer();
         }
-        global.tokens.push_back({first, last});
+        set.tokens.push_back({first, last});
       } while (text.take(','));
-      return global;
+      return set;
     });
   }
-  static void print(std::ostream& out, const Global& g) {
-    out << "global(";
-    for (size_t i = 0; i < g.tokens.size(); ++i) {
-      out << (i ? "," : "") << g.tokens[i].first;
-      if (g.tokens[i].last != g.tokens[i].first) out << ".." << g.tokens[i].last;
+  static void print(std::ostream& out, const Member& set) {
+    out << Record<Member>::name << '(';
+    for (size_t i = 0; i < set.tokens.size(); ++i) {
+      out << (i ? "," : "") << set.tokens[i].first;
+      if (set.tokens[i].last != set.tokens[i].first) out << ".." << set.tokens[i].last;
     }
     out << ')';
   }
   // Sorts and joins what touches, so that equal sets of tokens are equal values.
-  static void check(Global& g) {
-    require(!g.tokens.empty(), "global: got no token, wanted at least one, such as global(0)");
-    for (const TokenRange& range : g.tokens) {
-      require_range(range.first, 0, "global: token");
-      require_range(range.last, 0, "global: token");
-      require(range.first <= range.last, "global: got the range ", range.first, "..", range.last,
+  static void check(Member& set) {
+    constexpr std::string_view name = Record<Member>::name;
+    require(!set.tokens.empty(), name, ": got no token, wanted at least one, such as ", name, "(0)");
+    const std::string token = std::string(name) + ": token";
+    for (const TokenRange& range : set.tokens) {
+      require_range(range.first, 0, token.c_str());
+      require_range(range.last, 0, token.c_str());
+      require(range.first <= range.last, name, ": got the range ", range.first, "..", range.last,
               ", wanted its smaller end first");
     }
-    std::sort(g.tokens.begin(), g.tokens.end(),
+    std::sort(set.tokens.begin(), set.tokens.end(),
               [](const TokenRange& a, const TokenRange& b) { return a.first < b.first; });
     std::vector<TokenRange> joined;
-    for (const TokenRange& range : g.tokens) {
+    for (const TokenRange& range : set.tokens) {
       if (!joined.empty() && range.first <= joined.back().last + 1)
         joined.back().last = std::max(joined.back().last, range.last);
       else
         joined.push_back(range);
     }
-    g.tokens = std::move(joined);
+    set.tokens = std::move(joined);
   }
-  static bool covers(const Global& g, int64_t place) {
-    return std::any_of(g.tokens.begin(), g.tokens.end(),
+  static bool covers(const Member& set, int64_t place) {
+    return std::any_of(set.tokens.begin(), set.tokens.end(),
                        [&](const TokenRange& range) { return range.first <= place && place <= range.last; });
   }
+  // The tokens as keys.
+  static RowSet keys(const Member& set, const RowPlace& at) {
+    RowSet keys;
+    for (const TokenRange& range : set.tokens)
+      append(keys.plain, range.first, std::min(range.last + 1, at.sizes.keys));
+    return keys;
+  }
+};
+
+template <>
+struct Record<Global> : TokenSet<Global> {
+  static constexpr std::string_view name = "global", signature = "global(token,first..last,...)";
   static bool allowed(const Global& g, const PatternPlace& at) {
     return covers(g, position_of(at)) || covers(g, at.key);
   }
   static RowSet row(const Global& g, const RowPlace& at) {
-    if (covers(g, at.position())) return at.one(at.all());
-    RowSet set;
-    for (const TokenRange& range : g.tokens)
-      append(set.plain, range.first, std::min(range.last + 1, at.sizes.keys));
-    return set;
+    return covers(g, at.position()) ? at.one(at.all()) : keys(g, at);
   }
   static void cuts(const Global& g, RowCuts& cuts) {
     for (const TokenRange& range : g.tokens) {
@@ -269,6 +279,13 @@ struct Record<Global> : FitsAnyCall, SameForAllBatches, ManyRuns, NoStride, Same
       cuts.at(range.last + 1 - cuts.shift);
     }
   }
+};
+
+template <>
+struct Record<GlobalKeys> : TokenSet<GlobalKeys>, NoCuts {
+  static constexpr std::string_view name = "global_keys", signature = "global_keys(token,first..last,...)";
+  static bool allowed(const GlobalKeys& g, const PatternPlace& at) { return covers(g, at.key); }
+  static RowSet row(const GlobalKeys& g, const RowPlace& at) { return keys(g, at); }
 };
 
 template <>
@@ -447,6 +464,7 @@ inline int64_t document_at(const std::vector<int64_t>& tokens, int64_t place) {
 struct DocumentOfRow {
   PlanSizes sizes;
   int64_t query_begin, key_begin;
+  size_t number;
 };
 inline DocumentOfRow document_of(const Documents& d, const RowPlace& at) {
   const std::vector<int64_t>& ends = at.ends->queries;
@@ -454,7 +472,8 @@ inline DocumentOfRow document_of(const Documents& d, const RowPlace& at) {
   PlanSizes sizes = at.sizes;
   sizes.queries = d.queries[document];
   sizes.keys = d.keys[document];
-  return {sizes, ends[document] - sizes.queries, at.ends->keys[document] - sizes.keys};
+  return {sizes, ends[document] - sizes.queries, at.ends->keys[document] - sizes.keys,
+          static_cast<size_t>(document)};
 }
 
 template <>

@@ -302,6 +302,9 @@ void select(const Selection& selection, const Inputs& in, const Row& r, Choice& 
     case SelectionKind::sigmoid:
       for (const double x : c.x) c.p.push_back(1 / (1 + std::exp(-x)));
       return;
+    case SelectionKind::identity:
+      c.p = c.x;
+      return;
   }
 }
 
@@ -341,6 +344,9 @@ Array select_backward(const Selection& selection, const Choice& c, const Array& 
     }
     case SelectionKind::sigmoid:
       for (size_t n = 0; n < count; ++n) dx[n] = dp[n] * c.p[n] * (1 - c.p[n]);
+      break;
+    case SelectionKind::identity:
+      dx = dp;
       break;
   }
   return dx;

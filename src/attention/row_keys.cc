@@ -52,7 +52,7 @@ RowSet RowKeys::row_set(const Pattern& pattern, int64_t query, const ResidueClas
                         [&](const Within& w) {
                           const DocumentOfRow document =
                               document_of(w.documents, place(query, residue, &w.documents));
-                          RowSet set = RowKeys(w.parts[0], document.sizes, batch_, head_)
+                          RowSet set = RowKeys(w.part(document.number), document.sizes, batch_, head_)
                                            .row(query - document.query_begin, {1, 0, document.sizes.keys});
                           for (Interval& piece : set.plain) {
                             piece.begin += document.key_begin;
@@ -97,7 +97,10 @@ RowSet RowKeys::intersection(const AllOf& all, int64_t query, const ResidueClass
 bool RowKeys::sees_one_run(const Pattern& pattern) {
   return std::visit(
       Match{
-          [](const Within& w) { return sees_one_run(w.parts[0]); },
+          [](const Within& w) {
+            return std::all_of(w.parts.begin(), w.parts.end(),
+                               [](const Pattern& part) { return sees_one_run(part); });
+          },
           [](const AnyOf&) { return false; },
           [](const AllOf& all) {
             return std::all_of(all.parts.begin(), all.parts.end(),
@@ -112,37 +115,37 @@ bool RowKeys::sees_one_run(const Pattern& pattern) {
 // Only of patterns that see one run.
 Interval RowKeys::one_run(const Pattern& pattern, int64_t query) const {
   const ResidueClass plain{1, 0, sizes_.keys};
-  return std::visit(
-      Match{
-          [&](const Within& w) {
-            const DocumentOfRow document = document_of(w.documents, place(query, plain, &w.documents));
-            const Interval run =
-                RowKeys(w.parts[0], document.sizes, batch_, head_).run(query - document.query_begin);
-            return place(query, plain, nullptr)
-                .clipped(run.begin + document.key_begin, run.end + document.key_begin);
-          },
-          [&](const AllOf& all) {
-            Interval run{0, sizes_.keys};
-            for (const Pattern& part : all.parts) {
-              const Interval next = one_run(part, query);
-              run = {std::max(run.begin, next.begin), std::min(run.end, next.end)};
-            }
-            return run;
-          },
-          [&](const AnyOf&) -> Interval {
-            FOVEA_ASSERT(!"a union may see several runs");
-            return {};
-          },
-          [&](const PerHead&) -> Interval {
-            FOVEA_ASSERT(!"heads(...) was resolved before");
-            return {};
-          },
-          [&](const auto& member) {
-            using Member = std::remove_cvref_t<decltype(member)>;
-            return Record<Member>::run(member, place(query, plain, documents_in(member)));
-          },
-      },
-      pattern.node());
+  return std::visit(Match{
+                        [&](const Within& w) {
+                          const DocumentOfRow document =
+                              document_of(w.documents, place(query, plain, &w.documents));
+                          const Interval run = RowKeys(w.part(document.number), document.sizes, batch_, head_)
+                                                   .run(query - document.query_begin);
+                          return place(query, plain, nullptr)
+                              .clipped(run.begin + document.key_begin, run.end + document.key_begin);
+                        },
+                        [&](const AllOf& all) {
+                          Interval run{0, sizes_.keys};
+                          for (const Pattern& part : all.parts) {
+                            const Interval next = one_run(part, query);
+                            run = {std::max(run.begin, next.begin), std::min(run.end, next.end)};
+                          }
+                          return run;
+                        },
+                        [&](const AnyOf&) -> Interval {
+                          FOVEA_ASSERT(!"a union may see several runs");
+                          return {};
+                        },
+                        [&](const PerHead&) -> Interval {
+                          FOVEA_ASSERT(!"heads(...) was resolved before");
+                          return {};
+                        },
+                        [&](const auto& member) {
+                          using Member = std::remove_cvref_t<decltype(member)>;
+                          return Record<Member>::run(member, place(query, plain, documents_in(member)));
+                        },
+                    },
+                    pattern.node());
 }
 
 }  // namespace fovea

@@ -66,6 +66,9 @@ Selection sparsemax() {
 Selection sigmoid_selection() {
   return {.kind = SelectionKind::sigmoid};
 }
+Selection identity_selection() {
+  return {.kind = SelectionKind::identity};
+}
 
 bool draws(const Selection& selection) {
   return selection.dropout > 0 || selection.kind == SelectionKind::hard ||

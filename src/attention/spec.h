@@ -69,7 +69,7 @@ struct Terms {
   friend bool operator==(const Terms&, const Terms&) = default;
 };
 
-// soft, hard, gumbel, argmax, top_k, sparsemax, sigmoid: what each means stands beside the enum.
+// soft, hard, gumbel, argmax, top_k, sparsemax, sigmoid, identity: what each means stands beside the enum.
 using kernels::SelectionKind;
 
 // Dropout and the draws of hard and gumbel act in training only; see AttentionRequest::training.
@@ -97,6 +97,7 @@ Selection argmax();
 Selection top_k(int64_t k);  // throws unless k >= 1
 Selection sparsemax();
 Selection sigmoid_selection();
+Selection identity_selection();
 
 // Whether it draws random numbers in training: dropout, hard and gumbel.
 bool draws(const Selection& selection);

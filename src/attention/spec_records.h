@@ -163,6 +163,8 @@ inline constexpr SelectionRecord kSelections[] = {
      no_arguments},
     {SelectionKind::sigmoid, "sigmoid", "sigmoid", false, [](SpecText&) { return sigmoid_selection(); },
      no_arguments},
+    {SelectionKind::identity, "identity", "identity", false, [](SpecText&) { return identity_selection(); },
+     no_arguments},
 };
 
 // The record of a kind; one that has none is our bug, found by the test that prints every kind.

@@ -1,6 +1,7 @@
 #include "attention/strided.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -85,6 +86,11 @@ class Readable {
   size_t count_ = 0;
 };
 
+// Nothing to compute: no rows, or no keys for them to see.
+bool is_empty(const AttentionSizes& s) {
+  return s.batch == 0 || s.heads == 0 || s.queries == 0 || s.keys == 0 || s.dv == 0;
+}
+
 // Whether the kernels read q and k as they are.
 bool is_plain(const Score& score) {
   return score.kind == ScoreKind::dot || score.kind == ScoreKind::scaled_dot;
@@ -158,11 +164,11 @@ struct Variables {
   AttentionParameters parameters;
 };
 
-void fill_zero(const StridedOutput& array) {
-  if (array.present) for_each_element(array, [&](int64_t at, int64_t) { array.data[at] = 0; });
+void fill(const StridedOutput& array, float value) {
+  if (array.present) for_each_element(array, [&](int64_t at, int64_t) { array.data[at] = value; });
 }
 float* zeroed(const StridedOutput& array) {
-  fill_zero(array);
+  fill(array, 0);
   return array.data;
 }
 
@@ -174,6 +180,8 @@ AttentionSizes attention_sizes(const StridedInput& q, const StridedInput& k, con
 
 PreparedAttention::PreparedAttention(const AttentionText& text, const AttentionSizes& sizes)
     : text_(text), sizes_(sizes), spec_(spec_of(text)), acting_(acting_spec(spec_, text.training)) {
+  require(is_plain(spec_.score) || (sizes.d > 0 && sizes.dk > 0), "attention: got ", sizes.d, " and ",
+          sizes.dk, " features of q and k, wanted at least one for ", spec_);
   const PlanSizes plan_sizes{
       .queries = sizes.queries, .keys = sizes.keys, .batch = sizes.batch, .heads = sizes.heads};
   plan_ =
@@ -224,6 +232,13 @@ void PreparedAttention::forward(const StridedInputs& inputs, const StridedResult
     const KernelCall call(acting_, {.scale = score_scale(spec_.score, sizes_.d)}, arrays, plan_, seed);
     return call.forward({.out = head_view(results.out), .lse = results.lse});
   }
+  if (is_empty(sizes_)) {
+    fill(results.out, 0);
+    if (results.lse != nullptr)
+      std::fill_n(results.lse, sizes_.batch * sizes_.heads * sizes_.queries,
+                  -std::numeric_limits<float>::infinity());
+    return;
+  }
   const NoGrad no_grad;
   const Variables in(inputs, nullptr);
   const AttentionResult found = attend_masked(
@@ -250,13 +265,20 @@ void PreparedAttention::backward(const StridedInputs& inputs, const StridedResul
     to.dq = head_view(gradients.q);
     to.dk = head_view(gradients.k);
     to.dv = head_view(gradients.v);
-    fill_zero(gradients.bias);
+    fill(gradients.bias, 0);
     to.d_bias = gradients.bias.present ? bias_view(gradients.bias) : BiasView<float>{};
     to.d_alibi = zeroed(gradients.slopes);
     to.d_relative = zeroed(gradients.relative);
     to.d_sink = zeroed(gradients.sink);
     to.d_centre = zeroed(gradients.position);
     return call.backward(to, {.out = head_view(results.out), .lse = results.lse});
+  }
+  if (is_empty(sizes_)) {
+    for (const StridedOutput* gradient :
+         {&gradients.q, &gradients.k, &gradients.v, &gradients.bias, &gradients.slopes, &gradients.relative,
+          &gradients.position, &gradients.sink, &gradients.W, &gradients.U, &gradients.b, &gradients.score_v})
+      fill(*gradient, 0);
+    return;
   }
   const Variables in(inputs, &gradients);
   const AttentionResult found = attend_masked(
@@ -266,13 +288,18 @@ void PreparedAttention::backward(const StridedInputs& inputs, const StridedResul
   in.write_gradients(gradients);
 }
 
+void PreparedAttention::check_weights(const std::vector<int32_t>& heads,
+                                      const std::vector<int32_t>& rows) const {
+  check_chosen_weights(heads, sizes_.heads, "head");
+  check_chosen_weights(rows, sizes_.queries, "row");
+}
+
 void PreparedAttention::weights(const StridedInputs& inputs, const std::vector<int32_t>& heads,
                                 const std::vector<int32_t>& rows, float* weights, uint64_t seed) const {
   check(inputs);
   const NoGrad no_grad;
   if (is_plain(spec_.score)) {
-    check_chosen_weights(heads, sizes_.heads, "head");
-    check_chosen_weights(rows, sizes_.queries, "row");
+    check_weights(heads, rows);
     Readable readable;
     const KernelArrays arrays = arrays_of(inputs, sizes_, readable);
     const KernelCall call(acting_, {.scale = score_scale(spec_.score, sizes_.d)}, arrays, plan_, seed);
@@ -280,7 +307,7 @@ void PreparedAttention::weights(const StridedInputs& inputs, const std::vector<i
     std::fill_n(weights, sizes_.batch * head_count * row_count * sizes_.keys, 0.0f);
     return call.weights({weights, heads.data(), head_count, rows.data(), row_count});
   }
-  if (heads.empty() || rows.empty()) return;
+  if (heads.empty() || rows.empty() || is_empty(sizes_)) return check_weights(heads, rows);
   const Variables in(inputs, nullptr);
   const AttentionResult found = attend_masked(in.q, in.k, in.v, spec_,
                                               {.parameters = in.parameters,

@@ -90,6 +90,7 @@ class PreparedAttention {
 
  private:
   void check(const StridedInputs& inputs) const;
+  void check_weights(const std::vector<int32_t>& heads, const std::vector<int32_t>& rows) const;
 
   AttentionText text_;
   AttentionSizes sizes_;

@@ -64,7 +64,9 @@ SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& ru
   if (want_weights) result.weights = weights_of(job->call.runs, queries);
   const Var vector = score.vector, centre = gaussian.centre;
   result.out = record(out, {q, k, v, vector, centre}, [=](const Tensor& grad) {
-    const Tensor dq(q.shape()), dk(k.shape()), d_v = gradient_of(v), d_vector = gradient_of(vector);
+    const Tensor dq(q.shape()), d_v = gradient_of(v), d_vector = gradient_of(vector);
+    // Added to what is there: a decoder asks the same keys at every step.
+    const Tensor dk = k.requires_grad() ? k.grad_buffer() : Tensor::zeros(k.shape());
     const Tensor d_centre = centre.defined() ? Tensor(centre.shape()) : Tensor();
     const Tensor d_out = grad.contiguous();
     kernels::attention_runs_backward({.forward = job->call,
@@ -73,9 +75,9 @@ SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& ru
                                       .dk = dk.data(),
                                       .dv = data_of(d_v),
                                       .d_vector = data_of(d_vector),
-                                      .d_centre = data_of(d_centre)});
+                                      .d_centre = data_of(d_centre),
+                                      .add_dk = true});
     pass(q, dq);
-    pass(k, dk);
     pass(v, d_v);
     pass(vector, d_vector);
     pass(centre, d_centre);

@@ -159,7 +159,7 @@ Var linear(const Var& x, const Var& weight, const Var& bias, Activation activati
   const int64_t rows = shape.count(0, shape.rank() - 1);
   const Tensor flat = x.value().reshape({rows, in});
   Tensor y = multiply({flat, false, weight.value(), true, 1}, {rows, out});
-  const bool keep_before = activation == Activation::gelu || activation == Activation::gelu_tanh;
+  const bool keep_before = activation != Activation::none && activation != Activation::relu;
   const Tensor before = keep_before && recording({x, weight, bias}) ? Tensor(y.shape()) : Tensor();
   if (bias.defined() || activation != Activation::none) {
     kernels::bias_activation({.activation = activation,

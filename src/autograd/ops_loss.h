@@ -23,4 +23,13 @@ struct CrossEntropyOptions {
 Var cross_entropy(const Var& logits, std::span<const int32_t> targets,
                   const CrossEntropyOptions& options = {});
 
+// The mean squared error of numbers [rows, width] against as many targets. Returns a scalar, or [rows] (each the
+// mean of its width) for Reduction::none; a sum is over rows of such means. The mean over no row at all is 0.
+Var squared_error(const Var& x, std::span<const float> targets, Reduction reduction = Reduction::mean);
+
+// Of logits [rows, labels], each on its own: -t log p - (1 - t) log(1 - p), p = 1 / (1 + exp(-x)), against as many
+// targets in [0, 1]. Reduced as squared_error().
+Var binary_cross_entropy(const Var& logits, std::span<const float> targets,
+                         Reduction reduction = Reduction::mean);
+
 }  // namespace fovea

@@ -100,6 +100,9 @@ Var gelu(const Var& x) {
 Var gelu_tanh(const Var& x) {
   return unary(Unary::gelu_tanh, x);
 }
+Var silu(const Var& x) {
+  return unary(Unary::silu, x);
+}
 Var tanh(const Var& x) {
   return unary(Unary::tanh, x);
 }

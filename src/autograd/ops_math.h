@@ -30,6 +30,7 @@ inline Var operator-(const Var& x) {
 Var relu(const Var& x);
 Var gelu(const Var& x);       // x Phi(x), with the error function
 Var gelu_tanh(const Var& x);  // its approximation by tanh
+Var silu(const Var& x);       // x sigmoid(x)
 Var tanh(const Var& x);
 Var sigmoid(const Var& x);
 Var exp(const Var& x);

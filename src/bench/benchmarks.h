@@ -65,6 +65,24 @@ struct TrainOptions {
 };
 Row bench_train(const TrainOptions& options);
 
+struct ClassifyOptions {
+  std::string model = "lstm", preset = "small";
+  int64_t texts = 32, shortest = 20, longest = 200;
+  double seconds = 2;
+
+  static constexpr auto fields() {
+    using T = ClassifyOptions;
+    return std::tuple{
+        Field{"model", &T::model, "model to train: lstm, han, transformer, or bert (fine-tuning)"},
+        Field{"preset", &T::preset, "size: small, or for bert tiny, mini or base"},
+        Field{"texts", &T::texts, "texts in a batch"},
+        Field{"shortest", &T::shortest, "tokens of the shortest text"},
+        Field{"longest", &T::longest, "tokens of the longest text"},
+        Field{"seconds", &T::seconds, "time to spend measuring, in seconds"}};
+  }
+};
+Row bench_classify(const ClassifyOptions& options);
+
 struct TranslateOptions {
   std::string model = "transformer", preset = "tiny", compute = "float32";
   int64_t batch = 32, sentences = 0, length = 24, beam = 1;
@@ -84,5 +102,26 @@ struct TranslateOptions {
   }
 };
 Row bench_translate(TranslateOptions options);
+
+struct EncodeOptions {
+  std::string model = "bert", shape = "base", compute = "float32", direction = "forward";
+  int64_t batch = 8, tokens = 128, lines = 0, layers = 0;
+  double seconds = 2;
+
+  static constexpr auto fields() {
+    using T = EncodeOptions;
+    return std::tuple{
+        Field{"model", &T::model, "bert, longformer (windows of 512) or bigbird (blocks of 64)"},
+        Field{"shape", &T::shape, "base (12 layers of 768) or minilm (6 layers of 384)"},
+        Field{"batch", &T::batch, "texts read together"},
+        Field{"tokens", &T::tokens, "tokens of each text"},
+        Field{"lines", &T::lines, "texts in all; 0: one batch"},
+        Field{"layers", &T::layers, "layers; 0: those of the shape"},
+        Field{"compute", &T::compute, "arithmetic of the matrix products: float32 or int8"},
+        Field{"direction", &T::direction, "forward, or both (forward and gradients)"},
+        Field{"seconds", &T::seconds, "time to spend measuring, in seconds"}};
+  }
+};
+Row bench_encode(EncodeOptions options);
 
 }  // namespace fovea::bench

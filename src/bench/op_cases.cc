@@ -7,6 +7,10 @@
 #include "base/error.h"
 #include "models/bert_pretraining.h"
 #include "models/glimpse.h"
+#include "models/mobilenet.h"
+#include "models/resnet.h"
+#include "models/show_attend_tell.h"
+#include "nn/gates.h"
 #include "nn/layers.h"
 #include "nn/recurrent.h"
 #include "train/optimizer.h"
@@ -178,8 +182,114 @@ OpCase conv_case(std::string name, std::string shape, const ConvCase& c) {
 std::vector<OpCase> conv_cases() {
   return {conv_case("conv_16", "64x32x32x16 -> 16, 3x3", {64, 32, 16, 16, 1, 1}),
           conv_case("conv_64", "64x8x8x64 -> 64, 3x3", {64, 8, 64, 64, 1, 1}),
+          conv_case("conv_64_wide", "64x32x32x64 -> 64, 3x3", {64, 32, 64, 64, 1, 1}),
           conv_case("conv_stride", "64x32x32x16 -> 32, 3x3, stride 2", {64, 32, 16, 32, 2, 1}),
           conv_case("conv_depthwise", "16x28x28x64, 3x3 for each channel", {16, 28, 64, 64, 1, 64})};
+}
+
+// A row of MobileNet: 3 x 3 for each channel, then 1 x 1 to as many, without norms.
+OpCase mobilenet_case(std::string name, int64_t images, int64_t size, int64_t channels) {
+  const double places = static_cast<double>(images * size * size), c = static_cast<double>(channels);
+  return {.name = std::move(name),
+          .shape = message(images, "x", size, "x", size, "x", channels, ", depthwise 3x3 and pointwise"),
+          .flops = 3 * 2. * places * c * (9 + c),
+          .bytes = 6. * 2 * places * c * 4,  // of both: x, y; dy, dx; x, dy
+          .make = [=] {
+            const Var x = trained({images, size, size, channels}, 1), deep = trained({channels, 1, 3, 3}, 2),
+                      point = trained({channels, channels, 1, 1}, 3);
+            return forward_and_back({x, deep, point}, {images, size, size, channels}, [=] {
+              return conv2d(conv2d(x, deep, {}, {.padding = 1, .groups = channels}), point);
+            });
+          }};
+}
+
+// A gate on 32 images of 56 x 56 x 64, as between the blocks of a network.
+template <class Gate>
+OpCase gate_case(const char* name) {
+  static constexpr int64_t kImages = 32, kSize = 56, kChannels = 64, kReduction = 16;
+  return {.name = name,
+          .shape = "32x56x56x64, reduction 16",
+          .bytes = 6. * kImages * kSize * kSize * kChannels * 4,  // x, x, y; dy, x, dx
+          .make = [] {
+            Rng rng(1);
+            const auto gate = std::make_shared<Gate>(kChannels, kReduction, rng);
+            const Var x = trained({kImages, kSize, kSize, kChannels}, 2);
+            std::vector<Var> leaves{x};
+            for (const auto& [parameter, value] : gate->parameters()) leaves.push_back(value);
+            return forward_and_back(std::move(leaves), x.shape(), [=] { return (*gate)(x); });
+          }};
+}
+
+// ResNet-20 on 64 pictures of 32 x 32: forward, backward and a step of SGD.
+OpCase resnet_case() {
+  constexpr int64_t kPictures = 64, kSize = 32;
+  constexpr double kMultiplyAdds = 40.8e6;  // of one picture, forward
+  return {.name = "resnet20_step",
+          .shape = "64x32x32x3, 10 classes, forward, backward and SGD",
+          .flops = 3 * 2 * kMultiplyAdds * kPictures,
+          .make = []() -> std::function<void()> {
+            Rng rng(1);
+            const auto network = std::make_shared<models::ResNet>(models::ResNetConfig{.classes = 10}, rng);
+            const auto optimizer = std::make_shared<train::Optimizer>(
+                network->parameters(), train::Sgd{.learning_rate = 0.01, .momentum = 0.9});
+            const Var x(normal({kPictures, kSize, kSize, 3}, 2));
+            std::vector<int32_t> labels;
+            for (int32_t i = 0; i < kPictures; ++i) labels.push_back(i % 10);
+            return [=] {
+              nn::Context context{.training = true};
+              optimizer->clear_grad();
+              network->loss(x, labels, 0, context).backward();
+              optimizer->step();
+            };
+          }};
+}
+
+// Training of Show, Attend and Tell's decoder: the loss of 64 captions and all gradients, features given.
+OpCase caption_decoder_case() {
+  constexpr int64_t kCaptions = 64, kPlaces = 196, kChannels = 512, kLength = 12, kVocabulary = 3000;
+  constexpr double kWords = kCaptions * kLength, kKeys = kCaptions * kPlaces, kW = kWidth;
+  return {
+      .name = "sat_decoder",
+      .shape = "64 captions of 12, 196 places, 512 wide",
+      // Keys without a gradient of the features; gates of embedding, context and state; query, readout, output.
+      .flops = 2 * 2. * kKeys * kChannels * kW + 3 * 2. * kWords * kW * (12 * kW + kW + 2 * kW + kVocabulary),
+      .make = []() -> std::function<void()> {
+        Rng rng(1);
+        const auto network = std::make_shared<models::ShowAttendTell>(
+            models::ShowAttendTellConfig{.vocabulary = kVocabulary, .channels = kChannels}, rng);
+        auto batch = std::make_shared<models::CaptionBatch>();
+        batch->features = normal({kCaptions, kPlaces, kChannels}, 2);
+        batch->in = random_ids(kCaptions * kLength, kVocabulary, 3);
+        batch->out = random_ids(kCaptions * kLength, kVocabulary, 4);
+        batch->lengths.assign(kCaptions, kLength);
+        return [=] {
+          network->clear_grad();
+          nn::Context context{.training = true, .rng = Rng(5)};
+          network->loss(*batch, {}, context).loss.backward();
+        };
+      }};
+}
+
+// Features of one photograph, as captions are trained on them: MobileNet 1.00 up to its eleventh block.
+OpCase mobilenet_features_case() {
+  return {.name = "mobilenet_features",
+          .shape = "224x224 -> 14x14x512, one picture",
+          .flops = 2. * 480e6,
+          .make = []() -> std::function<void()> {
+            Rng rng(1);
+            const auto network =
+                std::make_shared<models::MobileNet>(models::MobileNetConfig{.blocks = 11}, rng);
+            const Var picture(normal({1, 224, 224, 3}, 2));
+            return [=] {
+              const NoGrad no_grad;
+              (*network)(picture, nn::Context{});
+            };
+          }};
+}
+
+std::vector<OpCase> image_cases() {
+  return {mobilenet_case("mobilenet_56", 16, 56, 128), mobilenet_case("mobilenet_14", 16, 14, 512),
+          gate_case<nn::SqueezeExcite>("se_block"), gate_case<nn::Cbam>("cbam_block"), resnet_case()};
 }
 
 OpCase adam_case() {
@@ -275,7 +385,6 @@ OpCase ram_case() {
             };
           }};
 }
-
 }  // namespace
 
 const std::vector<OpCase>& op_cases() {
@@ -283,7 +392,10 @@ const std::vector<OpCase>& op_cases() {
     std::vector<OpCase> all{linear_case(), layer_norm_case(), residual_case(), cross_entropy_case()};
     for (OpCase& op : recurrent_cases()) all.push_back(std::move(op));
     for (OpCase& op : conv_cases()) all.push_back(std::move(op));
+    for (OpCase& op : image_cases()) all.push_back(std::move(op));
     all.push_back(embedding_case());
+    all.push_back(caption_decoder_case());
+    all.push_back(mobilenet_features_case());
     all.push_back(adam_case());
     all.push_back(ram_case());
     all.push_back(pretraining_case());
@@ -291,5 +403,4 @@ const std::vector<OpCase>& op_cases() {
   }();
   return cases;
 }
-
 }  // namespace fovea::bench

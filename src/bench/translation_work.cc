@@ -67,8 +67,13 @@ TranslationWork translation_work(const std::string& model, const std::string& pr
     work.sentences = 82;
     work.shortest = 18;
     work.longest = 32;
+  } else if (preset == "marian") {  // the size of most OPUS-MT models
+    work.vocabulary = 58101;
+    work.sentences = 82;
+    work.shortest = 18;
+    work.longest = 32;
   } else {
-    fail("preset: got ", in_quotes(preset), ", wanted tiny or base");
+    fail("preset: got ", in_quotes(preset), ", wanted tiny, base or marian");
   }
   return work;
 }
@@ -76,7 +81,9 @@ TranslationWork translation_work(const std::string& model, const std::string& pr
 std::unique_ptr<models::TranslationModel> TranslationWork::make_network() const {
   tasks::TranslateTraining training;
   Json settings = Json::object();
-  if (model == "transformer") tasks::apply_preset(preset, training, settings);
+  if (model == "transformer") tasks::apply_preset(preset == "marian" ? "base" : preset, training, settings);
+  if (preset == "marian")
+    settings.update({{"activation", "swish"}, {"positions", "sinusoid_halves"}, {"output_bias", true}});
   Rng rng(1);
   return models::make_model<models::Translators>(
       model,

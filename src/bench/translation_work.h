@@ -14,7 +14,7 @@ namespace fovea::bench {
 
 struct TranslationWork {
   std::string model;   // as in the registry
-  std::string preset;  // "tiny" or "base"; "default" for other models than the transformer
+  std::string preset;  // "tiny", "base" or "marian"; "default" for other models than the transformer
   int64_t vocabulary = 10000;
   int64_t sentences = 0;              // of a training batch
   int64_t shortest = 0, longest = 0;  // tokens of a sentence, its end included

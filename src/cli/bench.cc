@@ -26,11 +26,25 @@ constexpr const char* kTrainFooter =
     "counted: no padding.\n"
     "  fovea bench train --preset tiny --threads 1 --json";
 
+constexpr const char* kClassifyFooter =
+    "A step is forward, backward, clipping and AdamW on one batch of texts of all lengths between --shortest and "
+    "--longest, with\n"
+    "the model's dropout; the vocabulary has 10 000 tokens, and there are two classes.\n"
+    "  fovea bench classify --model lstm --threads 1 --json\n"
+    "  fovea bench classify --model bert --preset mini --texts 8 --shortest 128 --longest 128";
+
 constexpr const char* kTranslateFooter =
     "Every sentence becomes exactly --length tokens, its end among them, so that any program given the same "
     "sentences does\n"
     "the same work. Sources have 8 to 22 tokens (tiny) or 18 to 32 (base); the vocabulary has 10 000.\n"
     "  fovea bench translate --preset base --batch 32 --beam 4 --json";
+
+constexpr const char* kEncodeFooter =
+    "Random weights and random texts of equal length. Work is counted without padding; of Longformer and BigBird "
+    "only the pairs\n"
+    "that are seen count.\n"
+    "  fovea bench encode --shape minilm --batch 32 --tokens 64 --lines 1024 --compute int8\n"
+    "  fovea bench encode --model longformer --layers 2 --batch 1 --tokens 4096 --direction both";
 
 void print(const bench::Row& row, bool json) {
   if (!json)
@@ -89,6 +103,10 @@ void add_bench(CLI::App& app) {
   add_peak(*verb);
   add_benchmark<bench::TrainOptions>(*verb, "train", "measure steps of training a translator", kTrainFooter,
                                      bench::bench_train);
+  add_benchmark<bench::EncodeOptions>(*verb, "encode", "measure reading with an encoder of the BERT family",
+                                      kEncodeFooter, bench::bench_encode);
+  add_benchmark<bench::ClassifyOptions>(*verb, "classify", "measure steps of training a text classifier",
+                                        kClassifyFooter, bench::bench_classify);
   add_benchmark<bench::TranslateOptions>(*verb, "translate", "measure translation to a fixed length",
                                          kTranslateFooter, bench::bench_translate);
 }

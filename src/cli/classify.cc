@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cli/answer_lines.h"
 #include "cli/flags.h"
-#include "cli/output.h"
+#include "cli/picture_answers.h"
 #include "cli/verbs.h"
 #include "tasks/line_source.h"
 
@@ -24,28 +24,28 @@ constexpr const char* kFooter =
     "label and\n"
     "probabilities (and the file of a picture); --weights adds the words of a text and their attention "
     "weights.\n\n"
+    "A model of pairs reads lines of a text, a tab and a text. A model of several labels prints those of at least "
+    "50 %, between\n"
+    "the separator of its training file; a model of numbers prints the number.\n\n"
     "--test reads the files that `fovea train classify` and `fovea train image` read and prints accuracy, "
     "precision, "
     "recall\n"
-    "and F1.\n"
+    "and F1; for several labels micro and macro F1, for numbers Pearson's and Spearman's correlation and errors; "
+    "for attention\n"
+    "pooling also the share of the words that carry 90 % of the weight.\n"
     "  echo \"a film of rare beauty\" | fovea classify model --scores\n"
     "  fovea classify model a.png b.jpg";
 
 struct Flags {
-  std::string folder, compute;
+  std::string folder, compute, global;
   std::vector<std::string> pictures;
+  int64_t rollouts = 0;
   tasks::TestFiles test;
-  bool scores = false, json = false;
+  bool json = false;
   bool error_chosen = false;  // --on-error was given
   tasks::AnswerOptions options;
   LineFlags lines{.lines_at_once = 2048, .max_line_bytes = tasks::LineSource::kLongestText};
 };
-
-std::string probability(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4f", double{value});
-  return text;
-}
 
 void print(const Flags& flags, const tasks::OpenFolder& model, const tasks::Input& input,
            const tasks::Answer& answer) {
@@ -54,16 +54,12 @@ void print(const Flags& flags, const tasks::OpenFolder& model, const tasks::Inpu
     return;
   }
   if (!input.name.empty()) std::cout << input.name << '\t';
-  if (answer.error.empty()) {
-    const auto label = static_cast<size_t>(answer.prediction.label);
-    if (flags.scores) std::cout << probability(answer.prediction.probabilities[label]) << '\t';
-    std::cout << model.contents().labels[label];
-  }
+  if (answer.error.empty()) std::cout << model.to_line(answer, flags.options);
   std::cout << '\n';
 }
 
 void run_test(const Flags& flags, const tasks::OpenFolder& model) {
-  const char* unused = flags.scores              ? "--scores"
+  const char* unused = flags.options.scores      ? "--scores"
                        : flags.options.words     ? "--weights"
                        : flags.error_chosen      ? "--on-error"
                        : !flags.pictures.empty() ? "a list of pictures"
@@ -87,46 +83,27 @@ void run_texts(const Flags& flags, const tasks::OpenFolder& model) {
                });
 }
 
-// Pictures are read a few at a time, so that memory does not grow with their number.
 void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
-  constexpr size_t kAtOnce = 32;
-  require(!flags.pictures.empty(), flags.folder,
-          " is an image classifier: name pictures, as in fovea classify ", flags.folder, " picture.png");
-  model.check(flags.options);
-  const OnError on_error = flags.error_chosen ? flags.lines.on_error : OnError::skip;
-  InputReport report("picture");
-  for (size_t first = 0; first < flags.pictures.size(); first += kAtOnce) {
-    const size_t count = std::min(kAtOnce, flags.pictures.size() - first);
-    std::vector<tasks::Input> inputs(count);
-    std::vector<std::string> faults(count);
-    for (size_t i = 0; i < count; ++i) try {
-        inputs[i].name = flags.pictures[first + i];
-        inputs[i] = tasks::read_input(flags.pictures[first + i]);
-      } catch (const Error& error) {
-        faults[i] = error.what();
-      }
-    std::vector<tasks::Answer> answers = model.answer(inputs, flags.options);
-    for (size_t i = 0; i < count; ++i) {
-      if (!faults[i].empty()) answers[i].error = faults[i];
-      const std::string& error = answers[i].error;
-      if (error.empty() || on_error == OnError::empty) print(flags, model, inputs[i], answers[i]);
-      if (error.empty()) continue;
-      if (on_error == OnError::stop) fail(error);
-      std::cerr << "fovea: " << error << '\n';
-      report.count_bad(error);
-    }
-    if (!flush_output()) break;
-  }
-  if (report.bad() > 0 && !flags.error_chosen) throw CLI::RuntimeError(2);
+  const bool clips = model.contents().input() == tasks::InputForm::clip;
+  require(!flags.pictures.empty(), model.contents().description(), ": name ",
+          clips ? "folders of frames" : "pictures", ", as in ",
+          model.contents().command(tasks::Ability::classify));
+  answer_pictures(
+      model, flags.options, tasks::PictureSource::files(flags.pictures),
+      {.on_error = flags.lines.on_error, .chosen = flags.error_chosen},
+      [&](const tasks::Input& input, const tasks::Answer& answer) { print(flags, model, input, answer); });
 }
 
 void run(const Flags& flags) {
-  require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty()),
-          "--label-column and --text-column describe the file of --test; there is none");
-  const auto model =
-      tasks::open(flags.folder, {.purpose = tasks::Ability::classify, .compute = flags.compute});
+  require(!flags.test.paths.empty() || (flags.test.label_column.empty() && flags.test.text_column.empty() &&
+                                        flags.test.pair_column.empty()),
+          "--label-column, --text-column and --pair-column describe the file of --test; there is none");
+  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::classify,
+                                                .compute = flags.compute,
+                                                .global = flags.global,
+                                                .rollouts = flags.rollouts});
   if (!flags.test.paths.empty()) return run_test(flags, *model);
-  if (model->contents().input() == tasks::InputForm::picture) return run_pictures(flags, *model);
+  if (model->contents().input() != tasks::InputForm::text) return run_pictures(flags, *model);
   run_texts(flags, *model);
 }
 
@@ -137,9 +114,10 @@ void add_classify(CLI::App& app) {
       app.add_subcommand("classify", "label the lines of standard input, or pictures, with a trained model");
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
-  verb->add_option("pictures", flags->pictures, "image model: .png and .jpg files to label")
+  verb->add_option("pictures", flags->pictures,
+                   "image models: .png and .jpg files to label; clip model: folders of frames")
       ->type_name("FILE");
-  verb->add_flag("--scores", flags->scores, "print the probability of each label before it");
+  verb->add_flag("--scores", flags->options.scores, "print the probability of each label before it");
   verb->add_flag("--json", flags->json,
                  "print a JSON object with all probabilities for each line or picture");
   verb->add_flag(
@@ -159,6 +137,16 @@ void add_classify(CLI::App& app) {
           "--text-column", flags->test.text_column,
           "--test on texts: column of the texts, by name or number from 1 (default: found by its name)")
       ->type_name("COLUMN");
+  verb->add_option(
+          "--rollouts", flags->rollouts,
+          "glimpse model (ram): draw this many paths for each picture and average their probabilities "
+          "(default 0: the most likely path)")
+      ->type_name("INT");
+  verb->add_option(
+          "--pair-column", flags->test.pair_column,
+          "--test on pairs: column of the second texts, by name or number from 1 (default: found by its "
+          "name)")
+      ->type_name("COLUMN");
   add_on_error(*verb, flags->lines.on_error);
   verb->get_option("--on-error")
       ->description(
@@ -169,6 +157,7 @@ void add_classify(CLI::App& app) {
           "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
           "float32)")
       ->type_name("FORM");
+  add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags, verb] {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <iostream>
 
+#include "base/error.h"
 #include "cli/answer_lines.h"
 #include "cli/fields_flags.h"
 #include "cli/flags.h"
@@ -20,19 +21,23 @@ constexpr const char* kFooter =
     "  text   numbers separated by spaces, as soon as the line is read\n"
     "  jsonl  {\"text\": ..., \"embedding\": [...]} on a line, as soon as the line is read\n"
     "  npy    one NumPy array of float32 with a row for each line, when the input has ended\n\n"
+    "--tokens and --chunks print a line (text) or a list (jsonl) with the tokens or parts of each text: the number of "
+    "the text,\n"
+    "from 0 (text), the characters it stands for, the end not included, and its vector.\n\n"
     "A line has at most 65536 bytes. The empty answer of --on-error empty is an empty line (text), an object "
     "with the "
     "error\n"
     "(jsonl) or a row of NaN (npy).\n"
-    "  fovea embed all-MiniLM-L6-v2 --format npy < sentences.txt > vectors.npy";
+    "  fovea embed all-MiniLM-L6-v2 --format npy < sentences.txt > vectors.npy\n"
+    "  fovea embed longformer-base-4096 --chunks 256 --format jsonl < long_texts.txt";
 
 struct Flags {
-  std::string folder, format = "text", compute;
+  std::string folder, format = "text", compute, global;
   tasks::EmbedOptions options;
   LineFlags lines{.lines_at_once = 512, .max_line_bytes = tasks::LineSource::kLongestLine};
 };
 
-void print_text(std::span<const float> row) {
+std::string numbers(std::span<const float> row) {
   std::string text;
   std::array<char, 32> digits;
   for (const float x : row) {
@@ -40,21 +45,39 @@ void print_text(std::span<const float> row) {
     // The shortest text that reads back as the same number.
     text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), x).ptr);
   }
-  std::cout << text << '\n';
+  return text;
+}
+
+// A line for each token or part: the number of the text, the characters it stands for, the token, and its vector.
+void print_spans(int64_t line, std::span<const tasks::EmbeddedSpan> spans) {
+  for (const tasks::EmbeddedSpan& span : spans) {
+    std::cout << line << '\t' << span.begin << '\t' << span.end << '\t';
+    if (!span.token.empty()) std::cout << span.token << '\t';
+    std::cout << numbers(span.vector) << '\n';
+  }
 }
 
 void run(const Flags& flags) {
-  const auto model = tasks::open(
-      flags.folder, {.purpose = tasks::Ability::embed, .compute = flags.compute, .embed = flags.options});
+  const bool spans = flags.options.tokens || flags.options.chunks != 0;
+  require(!spans || flags.format != "npy",
+          "--format npy has no place for characters; wanted text or jsonl with ",
+          flags.options.tokens ? "--tokens" : "--chunks");
+  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::embed,
+                                                .compute = flags.compute,
+                                                .global = flags.global,
+                                                .embed = flags.options});
   std::vector<std::vector<float>> held;  // npy: its header says how many rows follow
-  answer_lines(*model, {}, flags.lines, [&](const tasks::Input& line, const tasks::Answer& answer, int64_t) {
-    if (flags.format == "npy")
-      held.push_back(answer.vector);
-    else if (flags.format == "text")
-      print_text(answer.vector);
-    else
-      std::cout << model->to_json(line, answer).dump() << '\n';
-  });
+  answer_lines(*model, {}, flags.lines,
+               [&](const tasks::Input& line, const tasks::Answer& answer, int64_t number) {
+                 if (flags.format == "npy")
+                   held.push_back(answer.vector);
+                 else if (flags.format == "text" && spans)
+                   print_spans(number, answer.spans);
+                 else if (flags.format == "text")
+                   std::cout << numbers(answer.vector) << '\n';
+                 else
+                   std::cout << model->to_json(line, answer).dump() << '\n';
+               });
   if (flags.format == "npy")
     std::cout << tasks::npy_file(held, model->contents().settings.value("hidden_size", int64_t{0}));
 }
@@ -76,6 +99,7 @@ void add_embed(CLI::App& app) {
           "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
           "float32)")
       ->type_name("FORM");
+  add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags] { run(*flags); });

@@ -1,4 +1,4 @@
-// fovea explain: what a model looks at as it translates a sentence or labels a text or a picture.
+// fovea explain: what a model looks at as it translates a sentence, labels a text or a picture, or captions one.
 #include <filesystem>
 #include <iostream>
 
@@ -37,13 +37,21 @@ constexpr const char* kFooter =
     "Number sequences: each feature of a table (or of the first case of a .ts file) as a curve, with the forecast, and below "
     "it\n"
     "the weight of every step; .txt has a step, a feature and a weight on each line.\n\n"
+    "Glimpse classifier: the windows on the picture in order, what each showed, and the probabilities after every glimpse.\n"
+    "Clip classifier: the frames of a folder as a film strip with the weight of each; .txt has a frame and its weight on "
+    "each\nline.\n\n"
+    "Captioner: the picture once for every word, with the weight of each place and the gate beta of the word; .html "
+    "shows a\n"
+    "word's weights while you point at it; .json has all weights; .txt a word, its gate and its strongest place (row, "
+    "column,\n"
+    "weight) on each line.\n\n"
     "Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), "
     "and rows "
     "would\n"
     "not sum to 1 without them. Alignment pairs leave them out.";
 
 struct Flags {
-  std::string folder, input, out;
+  std::string folder, input, out, global;
   tasks::ExplainOptions options;
 };
 
@@ -69,7 +77,7 @@ void run(const Flags& flags) {
   const bool text = contents.input() == tasks::InputForm::text;
   if (text) refuse_file_name(flags, contents);
   const tasks::Input input = text ? tasks::Input{flags.input} : tasks::read_input(flags.input);
-  const auto model = tasks::open(flags.folder);
+  const auto model = tasks::open(flags.folder, {.global = flags.global});
   const tasks::Explanation shown = model->explain(input, flags.options, form, output_columns());
   if (flags.out.empty()) {
     std::cout << shown.content;
@@ -101,14 +109,17 @@ void add_explain(CLI::App& app) {
       "explain", "show what a model looks at as it translates or labels a text or a picture");
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
-  verb->add_option("input", flags->input,
-                   "the sentence to translate, the text to label, or a file of a picture, a table or cases")
+  verb->add_option(
+          "input", flags->input,
+          "the sentence to translate, the text to label, a file of a picture, a table or cases, or a folder of "
+          "frames")
       ->required()
       ->type_name("TEXT");
   verb->add_option("--out", flags->out,
                    "write a file instead of printing: .png, .svg, .pdf, .html, .json or .txt")
       ->type_name("FILE");
   add_options(*verb, flags->options);
+  add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags] { run(*flags); });

@@ -18,13 +18,14 @@ constexpr const char* kFooter =
     "  fovea fill bert-base-uncased \"Paris is the [MASK] of France.\"";
 
 struct Flags {
-  std::string folder, text, compute;
+  std::string folder, text, compute, global;
   tasks::AnswerOptions options;
   bool json = false;
 };
 
 void run(const Flags& flags) {
-  const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::fill, .compute = flags.compute});
+  const auto model = tasks::open(
+      flags.folder, {.purpose = tasks::Ability::fill, .compute = flags.compute, .global = flags.global});
   const tasks::Input input{flags.text};
   const tasks::Answer answer = model->answer({&input, 1}, flags.options)[0];
   require(answer.error.empty(), answer.error);
@@ -58,6 +59,7 @@ void add_fill(CLI::App& app) {
           "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
           "float32)")
       ->type_name("FORM");
+  add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags] { run(*flags); });

@@ -25,6 +25,14 @@ inline void add_folder(CLI::App& verb, std::string& folder) {
   verb.add_option("folder", folder, "model folder")->required()->type_name("DIR");
 }
 
+// --global: of a model that reads long texts.
+inline void add_global(CLI::App& verb, std::string& choice) {
+  verb.add_option("--global", choice,
+                  "Longformer and BigBird: tokens that see and are seen by the whole text: none, first, "
+                  "punctuation, [SEP], or tokens between spaces (default: as the folder says)")
+      ->type_name("TOKENS");
+}
+
 // Whether the line names the flag.
 inline bool given(const CLI::App& verb, const std::string& flag) {
   return verb.get_option(flag)->count() > 0;

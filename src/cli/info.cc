@@ -29,6 +29,15 @@ void print_machine(bool json) {
             << '\n';
 }
 
+// "3 labels: a, b, c"
+void print_list(const char* what, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  constexpr size_t kShown = 20;
+  std::cout << names.size() << ' ' << what << ':';
+  for (size_t i = 0; i < std::min(kShown, names.size()); ++i) std::cout << (i > 0 ? ", " : " ") << names[i];
+  std::cout << (names.size() > kShown ? ", ...\n" : "\n");
+}
+
 void print_folder(const Flags& flags) {
   const tasks::FolderContents contents = tasks::look_into(flags.folder);
   if (flags.json) {
@@ -37,15 +46,11 @@ void print_folder(const Flags& flags) {
   }
   std::cout << flags.folder << ": " << name_of(contents.kind) << " (" << contents.model << "), "
             << contents.parameters << " parameters, stored as " << contents.compute << '\n';
-  if (!contents.labels.empty()) {
-    constexpr size_t kShown = 20;
-    std::cout << contents.labels.size() << " labels:";
-    for (size_t i = 0; i < std::min(kShown, contents.labels.size()); ++i)
-      std::cout << (i > 0 ? ", " : " ") << contents.labels[i];
-    std::cout << (contents.labels.size() > kShown ? ", ...\n" : "\n");
-  }
+  print_list("labels", contents.labels);
+  print_list("target languages (first in a line)", contents.languages);
   for (const tasks::Ability ability : contents.abilities)
     std::cout << "  " << contents.command(ability) << '\n';
+  for (const std::string& lack : contents.lacks) std::cout << "lacks " << lack << '\n';
 }
 
 }  // namespace

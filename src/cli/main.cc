@@ -21,17 +21,22 @@ constexpr const char* kIntroduction =
 void add_verbs(CLI::App& app) {
   add_demo(app);
   add_info(app);
+  add_kernels(app);
+  add_partition(app);
   add_pattern(app);
   add_bench(app);
   add_train(app);
   add_pretrain(app);
   add_translate(app);
   add_classify(app);
+  add_caption(app);
   add_explain(app);
   add_embed(app);
   add_fill(app);
   add_predict(app);
+  add_rerank(app);
   add_convert(app);
+  add_scene(app);
   add_score(app);
 }
 

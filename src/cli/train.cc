@@ -1,4 +1,5 @@
 // fovea train: from one's own files to a model folder.
+#include "cli/train_vision.h"
 #include "cli/verbs.h"
 
 namespace fovea::cli {
@@ -10,6 +11,10 @@ void add_train(CLI::App& app) {
   add_train_classify(*train);
   add_train_image(*train);
   add_train_series(*train);
+  add_train_partition(*train);
+  add_train_glimpse(*train);
+  add_train_clip(*train);
+  add_train_caption(*train);
 }
 
 }  // namespace fovea::cli

@@ -14,11 +14,17 @@ gzip. Columns are chosen by their names in a header row (label, class, sentiment
 else by what they hold: labels have few different values, texts are long. The choice is printed; --label-column and
 --text-column overrule it.
 
+--task regression predicts numbers (mean squared error; scored by Pearson's and Spearman's correlation), --task
+multi_label any number of labels a text, which stand in one column with --label-separator between them (binary cross
+entropy; micro and macro F1). --pairs reads two texts of each row: a Transformer or a BERT encoder reads both at once,
+lstm and han read them apart and compare the two vectors.
+
 Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
 exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
 take precedence.
 
   fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10
+  fovea train classify --pairs --task regression --train sts.csv --valid dev.csv --out model
   fovea train classify --from all-MiniLM-L6-v2 --train train.tsv --valid dev.tsv --out model
   fovea train classify --model transformer --self-attention "scaled_dot / window(64,64)|global(0)" --max-length 4096 ...)help";
 
@@ -30,7 +36,9 @@ void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClassifyTrai
       tasks::train_classify(files, settings.training, settings.model, settings.options, flags.command,
                             progress, [] { return StopSignals::received() != 0; });
   progress.end();
-  report_training(flags, result, result.best >= 0 ? message("accuracy ", result.best, " %") : "",
+  const tasks::ScoreName score = tasks::score_name_of(tasks::label_form(settings.training));
+  const std::string unit = *score.unit == '\0' ? "" : message(" ", score.unit);
+  report_training(flags, result, result.best >= 0 ? message(score.name, " ", result.best, unit) : "",
                   "fovea classify " + flags.out + " < texts.txt");
 }
 

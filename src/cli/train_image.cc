@@ -13,13 +13,15 @@ constexpr const char* kFooter =
 IDX file of pictures and one of their labels (MNIST's format, plain or gzip).
 
 --gate se weighs channels (Hu et al. 2018), cbam weighs channels and then positions (Woo et al. 2018), sk chooses
-between branches of different kernel size (Li et al. 2019). `fovea explain` shows the weights.
+between branches of different kernel size (Li et al. 2019). --model vit cuts the picture into patches and reads them with
+self-attention (Dosovitskiy et al. 2021). `fovea explain` shows the weights.
 
 Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
 exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
 take precedence.
 
   fovea train image --train cats-and-dogs --valid held-out --gate cbam --flip --out model --minutes 20
+  fovea train image --model vit --train train.tar --valid test.tar --size 32 --flip --out vit --minutes 30
   fovea train image --train train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist --minutes 3)help";
 
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ImageTraining>& settings) {
@@ -40,7 +42,7 @@ void add_train_image(CLI::App& train) {
   CLI::App* verb = train.add_subcommand("image", "an image classifier from labelled pictures");
   const auto flags = std::make_shared<TrainFlags>();
   verb->add_option("--train", flags->train,
-                   "folder of classes, or IDX files of pictures and labels, to train on")
+                   "folder of classes, tar of such folders, or IDX files of pictures and labels, to train on")
       ->expected(1, 2)
       ->type_name("PATH");
   verb->add_option("--valid", flags->valid,

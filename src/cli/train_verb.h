@@ -43,24 +43,25 @@ void report_training(const TrainFlags& flags, const tasks::TrainingOutcome& outc
                      const std::string& next);
 
 // Adds the flags of a task; run(flags, settings) once the line is read. --train and --valid are the task's
-// own.
+// own; `data` is the flag that fills TrainFlags::train.
 template <class Training, class Run>
-void add_training(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, Run run) {
+void add_training(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, Run run,
+                  const char* data = "--train") {
   std::string presets = "tiny, small or base";
   if constexpr (requires { Training::kPresets; }) {
     presets.clear();
     for (const char* name : Training::kPresets) presets += (presets.empty() ? "" : ", ") + std::string(name);
   }
   add_train_flags(verb, flags, tasks::all_settings<Training>(), tasks::settings_of<Training>, presets);
-  verb.callback([flags, &verb, run] {
+  verb.callback([flags, &verb, run, data] {
     flags->command = command_of(verb);
     const tasks::TrainSettings<Training> settings = tasks::settle<Training>(request_of(*flags));
     if (flags->dump_config) {
       std::cout << tasks::settings_json(settings).dump(2) << '\n';
       return;
     }
-    require(!flags->train.empty() && !flags->out.empty(), verb_name(verb),
-            ": --train and --out are needed; see fovea ", verb_name(verb), " --help");
+    require(!flags->train.empty() && !flags->out.empty(), verb_name(verb), ": ", data,
+            " and --out are needed; see fovea ", verb_name(verb), " --help");
     run(*flags, settings);
   });
 }

@@ -36,6 +36,8 @@ void shuffle(std::vector<T>& items, Rng rng) {
 ParallelIds encode_parallel(const ParallelText& text, const Tokenizers& tokenizers, int64_t max_tokens) {
   constexpr int64_t kBlock = 4096;  // pairs held as separate vectors at one time
   ParallelIds ids;
+  ids.source_marks = tokenizers.source->sequence_marks();
+  ids.target_marks = tokenizers.target->sequence_marks();
   std::vector<std::vector<int32_t>> sources(kBlock), targets(kBlock);
   const auto usable = [&](const std::vector<int32_t>& sentence) {
     return !sentence.empty() && (max_tokens == 0 || static_cast<int64_t>(sentence.size()) <= max_tokens);
@@ -65,12 +67,12 @@ Batch make_batch(const ParallelIds& corpus, std::span<const int64_t> pairs) {
   for (const int64_t pair : pairs) {
     const auto source = corpus.source[pair], target = corpus.target[pair];
     batch.source.insert(batch.source.end(), source.begin(), source.end());
-    batch.source.push_back(kEnd);
+    batch.source.push_back(corpus.source_marks.end);
     batch.source_lengths.push_back(static_cast<int32_t>(source.size()) + 1);
-    batch.target_in.push_back(kBegin);
+    batch.target_in.push_back(corpus.target_marks.begin);
     batch.target_in.insert(batch.target_in.end(), target.begin(), target.end());
     batch.target_out.insert(batch.target_out.end(), target.begin(), target.end());
-    batch.target_out.push_back(kEnd);
+    batch.target_out.push_back(corpus.target_marks.end);
     batch.target_lengths.push_back(static_cast<int32_t>(target.size()) + 1);
     batch.pairs.push_back(pair);
   }

@@ -29,10 +29,11 @@ struct PackedSentences {
   }
 };
 
-// Encoded pairs, without kBegin and kEnd.
+// Encoded pairs, without the marks around them.
 struct ParallelIds {
   PackedSentences source, target;  // as many of each
   int64_t dropped = 0;             // pairs left out because a side had no or too many tokens
+  SequenceMarks source_marks = {}, target_marks = {};
 
   int64_t size() const { return source.size(); }
 };
@@ -41,8 +42,8 @@ struct ParallelIds {
 // left out and counted.
 ParallelIds encode_parallel(const ParallelText& text, const Tokenizers& tokenizers, int64_t max_tokens = 0);
 
-// Packed tokens of n sentences. Each source ends with kEnd; a target is fed as kBegin y and wanted as y kEnd,
-// so that its lengths count one token more than the sentence.
+// Packed tokens of n sentences. Each source ends with the end mark; a target is fed as begin y and wanted as
+// y end, so that its lengths count one token more than the sentence.
 struct Batch {
   std::vector<int32_t> source;          // [sum of source_lengths]
   std::vector<int32_t> source_lengths;  // [n]

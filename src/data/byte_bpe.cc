@@ -119,6 +119,32 @@ class ByteBpe final : public MarkedTokenizer {
     return ids;
   }
 
+  std::vector<TokenSpan> spans(std::string_view text) const override {
+    std::vector<TokenSpan> spans;
+    std::vector<int32_t> ids;
+    std::string bytes;
+    whole_.split(
+        text,
+        [&](std::string_view plain) {
+          ids.clear();
+          encode_plain(plain, ids);
+          auto at = static_cast<int64_t>(plain.data() - text.data());
+          const int64_t begin = at;
+          at -= begins_with_added_space(plain);
+          for (const int32_t id : ids) {
+            spelled_bytes(this->at(id), bytes);
+            const int64_t end = at + static_cast<int64_t>(bytes.size());
+            spans.push_back({id, std::max(at, begin), std::max(end, begin)});
+            at = end;
+          }
+        },
+        [&](int32_t id, size_t at) {
+          spans.push_back({id, static_cast<int64_t>(at), static_cast<int64_t>(at + this->at(id).size())});
+        });
+    count_in_characters(text, spans);
+    return spans;
+  }
+
   // Bytes that are no UTF-8, such as half a character, become U+FFFD.
   std::string decode(std::span<const int32_t> ids) const override {
     std::string bytes, part;
@@ -166,40 +192,19 @@ class ByteBpe final : public MarkedTokenizer {
     return text;
   }
 
-  int64_t marks_around(bool pair) const override { return pair ? 4 : 2; }
-
-  MarkedText mark(std::span<const int32_t> text, int64_t limit) const override {
-    MarkedText marked;
-    append(marked, text.first(std::min(text.size(), room_within(limit, marks_around(false)))), marks_.begin);
-    return marked;
-  }
-
-  // <s> a </s></s> b </s>, all of one kind.
-  MarkedText mark(std::span<const int32_t> first, std::span<const int32_t> second,
-                  int64_t limit) const override {
-    const PairLengths kept = cut_pair(first.size(), second.size(), room_within(limit, marks_around(true)));
-    MarkedText marked;
-    append(marked, first.first(kept.first), marks_.begin);
-    append(marked, second.first(kept.second), marks_.end);
-    return marked;
-  }
-
  private:
-  void append(MarkedText& marked, std::span<const int32_t> text, int32_t before) const {
-    marked.ids.push_back(before);
-    marked.ids.insert(marked.ids.end(), text.begin(), text.end());
-    marked.ids.push_back(marks_.end);
-    marked.types.resize(marked.ids.size(), 0);
-  }
-
   const std::string& at(int32_t id) const {
     require(id >= 0 && id < size(), "token id ", id, " is outside the vocabulary of ", size());
     return tokens_[static_cast<size_t>(id)];
   }
 
+  bool begins_with_added_space(std::string_view text) const {
+    return options_.prefix_space && !text.starts_with(' ');
+  }
+
   void encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
     std::string spaced;
-    if (options_.prefix_space && !text.starts_with(' ')) text = spaced = " " + std::string(text);
+    if (begins_with_added_space(text)) text = spaced = " " + std::string(text);
     for (const std::string_view word : byte_bpe_words(text)) encode_word(word, ids);
   }
 
@@ -320,8 +325,8 @@ std::unique_ptr<MarkedTokenizer> make_byte_bpe(std::vector<std::string> tokens,
     joins.emplace(ByteBpe::key(a, b), ByteBpe::Joined{static_cast<int32_t>(rank), joined});
   }
   for (const std::string& token : options.whole) need(token);
-  const Marks marks{need(options.begin), need(options.end), need(options.unknown), find(options.mask),
-                    find(options.pad)};
+  const Marks marks{need(options.begin), need(options.end), need(options.unknown),
+                    find(options.mask),  find(options.pad), true};
   return std::make_unique<ByteBpe>(std::move(tokens), std::move(ids), std::move(joins), options, marks);
 }
 

@@ -63,6 +63,7 @@ std::string Skipped::text(const char* what) const {
   add(too_long, "too long");
   add(wrong_columns, "with the wrong number of columns");
   add(bad_quotes, "with quotes that do not close");
+  add(bad_labels, "with a label that cannot be read");
   return message(total(), " ", what, plural(total()), " dropped", reasons);
 }
 

@@ -28,8 +28,9 @@ struct Skipped {
   int64_t too_long = 0;
   int64_t wrong_columns = 0;
   int64_t bad_quotes = 0;
+  int64_t bad_labels = 0;
 
-  int64_t total() const { return bad_utf8 + empty + too_long + wrong_columns + bad_quotes; }
+  int64_t total() const { return bad_utf8 + empty + too_long + wrong_columns + bad_quotes + bad_labels; }
   // "3 pairs dropped: 2 empty, 1 not UTF-8"
   std::string text(const char* what = "pair") const;
   friend bool operator==(const Skipped&, const Skipped&) = default;

@@ -1,9 +1,12 @@
 #include "data/encoder_tokenizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
+#include "data/piece_model.h"
+#include "data/vocabulary_json.h"
 #include "io/file.h"
 
 namespace fovea::data {
@@ -48,19 +51,36 @@ AddedToken added_token(const LargeJson& json, int64_t id, const std::string& whe
   return token;
 }
 
-// BERT's text is changed before it is cut, RoBERTa's is not: a token that wants to be found afterwards is the
-// same there.
-void check_added(const LargeJson& json, const AddedToken& token, WordPieceParts&, const std::string& where) {
-  for (const char* name : {"lstrip", "normalized"})
-    require(!is_set(json, name), where, ": the added token ", in_quotes(token.text), " asks for ", name,
-            ", which is not supported");
-}
-void check_added(const LargeJson&, const AddedToken& token, ByteBpeParts& parts, const std::string& where) {
-  if (token.text == parts.options.mask)
-    parts.options.strip_before_mask = token.strip_left;
+template <class Options>
+void set_mask_strip(const AddedToken& token, Options& options, const std::string& where) {
+  if (token.text == options.mask)
+    options.strip_before_mask = token.strip_left;
   else
     require(!token.strip_left, where, ": the added token ", in_quotes(token.text),
             " asks for lstrip, which is supported of the mask alone");
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+// BERT's text is changed before it is cut, RoBERTa's is not: a token that wants to be found afterwards is the
+// same there.
+void check_added(const LargeJson& json, const AddedToken& token, WordPieceParts& parts,
+                 const std::string& where) {
+  require(!is_set(json, "normalized"), where, ": the added token ", in_quotes(token.text),
+          " asks for normalized, which is not supported");
+  set_mask_strip(token, parts.options, where);
+}
+void check_added(const LargeJson&, const AddedToken& token, ByteBpeParts& parts, const std::string& where) {
+  set_mask_strip(token, parts.options, where);
+}
+// What is looked for in changed text could stand elsewhere than in raw text.
+void check_added(const LargeJson& json, const AddedToken& token, UnigramParts& parts,
+                 const std::string& where) {
+  require(!is_set(json, "normalized") || is_ascii(token.text), where, ": the added token ",
+          in_quotes(token.text), " asks for normalized, which is not supported");
+  set_mask_strip(token, parts.options, where);
 }
 
 template <class Parts>
@@ -174,19 +194,80 @@ const LargeJson& typed_member(const LargeJson& json, const char* name, const cha
   return member;
 }
 
-std::vector<std::string> tokens_by_id(const LargeJson& vocabulary, const std::string& where) {
-  require(vocabulary.is_object(), where, ": the vocabulary is no object of tokens and ids");
-  std::vector<std::string> tokens(vocabulary.size());
-  for (const auto& item : vocabulary.items()) {
-    const bool number = item.value().is_number_unsigned();
-    const uint64_t id = number ? item.value().get<uint64_t>() : std::numeric_limits<uint64_t>::max();
-    require(id < tokens.size(), where, ": ids of the vocabulary are not the numbers from 0 to ",
-            tokens.size() - 1);
-    require(tokens[id].empty() && !item.key().empty(), where, ": two tokens of the vocabulary have the id ",
-            id, ", or one is empty");
-    tokens[id] = item.key();
+// The bytes of base64 text. Throws Error on anything else.
+std::string from_base64(std::string_view text, const std::string& where) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 2);
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const size_t digit = kDigits.find(c);
+    require(digit != std::string_view::npos, where, ": precompiled_charsmap is not base64");
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    if ((count += 6) < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xFF);
   }
-  return tokens;
+  return bytes;
+}
+
+std::string type_of(const LargeJson& json) {
+  return json.is_object() && json.contains("type") && json["type"].is_string()
+             ? json["type"].get<std::string>()
+             : std::string();
+}
+
+// Precompiled, alone or followed by what newer files put against white space.
+void read_unigram_normalizer(const LargeJson& json, UnigramParts& parts, const std::string& name) {
+  if (json.is_null()) return;
+  std::vector<const LargeJson*> steps;
+  if (type_of(json) == "Sequence" && json.contains("normalizers") && json["normalizers"].is_array())
+    for (const LargeJson& step : json["normalizers"]) steps.push_back(&step);
+  else
+    steps.push_back(&json);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const LargeJson& step = *steps[i];
+    const std::string type = type_of(step);
+    if (type == "Precompiled" && i == 0) {
+      require(step.contains("precompiled_charsmap") && step["precompiled_charsmap"].is_string(), name,
+              ": the normalizer has no precompiled_charsmap");
+      parts.replacements = from_base64(step["precompiled_charsmap"].get_ref<const std::string&>(), name);
+      continue;
+    }
+    const bool strips_end = type == "Strip" && !is_set(step, "strip_left") && is_set(step, "strip_right");
+    const bool joins_spaces =
+        type == "Replace" && step.contains("pattern") && step["pattern"].is_object() &&
+        step["pattern"].value("Regex", LargeJson()) == " {2,}" &&
+        (step.value("content", LargeJson()) == " " || step.value("content", LargeJson()) == kWordMark);
+    require(strips_end || joins_spaces, name, ": the normalizer ", in_quotes(type),
+            " is not known, wanted Precompiled, Strip of the end or Replace of runs of spaces");
+    (strips_end ? parts.strip_end : parts.join_spaces) = true;
+  }
+}
+
+void check_metaspace(const LargeJson& json, const std::string& name) {
+  require(type_of(json) == "Metaspace", name, ": the pre_tokenizer ", in_quotes(type_of(json)),
+          " is not known, wanted Metaspace, or WhitespaceSplit and Metaspace");
+  const bool always = json.contains("prepend_scheme")
+                          ? json["prepend_scheme"] == "always"
+                          : json.value("add_prefix_space", LargeJson(true)) == true;
+  require(
+      always && json.value("replacement", LargeJson(kWordMark)) == kWordMark &&
+          json.value("split", LargeJson(true)) == true,
+      name,
+      ": Metaspace with other settings than replacement ▁, prepend_scheme always and split true, which is "
+      "not supported");
+}
+
+void read_unigram_cutter(const LargeJson& json, UnigramParts& parts, const std::string& name) {
+  parts.split_white = type_of(json) == "Sequence";
+  if (!parts.split_white) return check_metaspace(json, name);
+  const LargeJson steps = json.value("pretokenizers", LargeJson());
+  require(steps.is_array() && steps.size() == 2 && type_of(steps[0]) == "WhitespaceSplit", name,
+          ": a pre_tokenizer of other steps than WhitespaceSplit and Metaspace, which is not supported");
+  check_metaspace(steps[1], name);
 }
 
 // "a b", or ["a", "b"] in newer files.
@@ -209,15 +290,24 @@ int64_t max_tokens_of(const LargeJson& json, const std::string& where) {
   return length < 1e9 ? static_cast<int64_t>(length) : 0;
 }
 
-WordPieceParts read_wordpiece(const fs::path& folder, std::string& name) {
+// MPNet has BERT's pieces between RoBERTa's marks.
+const WordPieceOptions kMpnetOptions = {.begin = "<s>",
+                                        .end = "</s>",
+                                        .mask = "<mask>",
+                                        .pad = "<pad>",
+                                        .strip_before_mask = true,
+                                        .doubled = true};
+
+// options: those that the files do not change.
+WordPieceParts read_wordpiece(const fs::path& folder, std::string& name, const WordPieceOptions& options) {
   const fs::path lines = folder / "vocab.txt", json = folder / "tokenizer.json";
   if (path_exists(lines)) {
     name = lines.string();
-    return {parse_wordpiece_tokens(read_text(lines, kLargestFile), name), {}};
+    return {parse_wordpiece_tokens(read_text(lines, kLargestFile), name), options};
   }
   require(path_exists(json), folder.string(), " has no tokenizer, wanted vocab.txt or tokenizer.json");
   name = json.string();
-  return parse_wordpiece_json(read_text(json, kLargestFile), name);
+  return parse_wordpiece_json(read_text(json, kLargestFile), name, options);
 }
 
 ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
@@ -225,7 +315,7 @@ ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
                  json = folder / "tokenizer.json";
   if (path_exists(vocabulary) && path_exists(merges)) {
     name = vocabulary.string();
-    return {tokens_by_id(parse_large_json(read_text(vocabulary, kLargestFile), name), name),
+    return {parse_vocabulary_json(read_text(vocabulary, kLargestFile), name),
             parse_merges(read_text(merges, kLargestFile), merges.string()),
             {}};
   }
@@ -233,6 +323,17 @@ ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
           " has no tokenizer, wanted vocab.json with merges.txt, or tokenizer.json");
   name = json.string();
   return parse_byte_bpe_json(read_text(json, kLargestFile), name);
+}
+
+// What transformers prefers comes first: tokenizer.json.
+UnigramParts read_unigram(const fs::path& folder, std::string& name) {
+  const fs::path json = folder / "tokenizer.json", model = folder / "sentencepiece.bpe.model";
+  const bool from_json = path_exists(json);
+  require(from_json || path_exists(model), folder.string(),
+          " has no tokenizer, wanted sentencepiece.bpe.model or tokenizer.json");
+  name = (from_json ? json : model).string();
+  std::string text = read_text(name, kLargestFile);
+  return from_json ? parse_unigram_json(text, name) : parse_xlm_roberta_model(std::move(text), name);
 }
 
 // Sets what tokenizer_config.json says, where there is one; gives the most tokens it allows.
@@ -243,6 +344,20 @@ int64_t read_tokenizer_config(const fs::path& folder, Parts& parts) {
   const LargeJson json = parse_large_json(read_text(path, kLargestFile), path.string());
   apply_tokenizer_config(json, parts, path.string());
   return max_tokens_of(json, path.string());
+}
+
+// Longformer and BigBird have the tokenizer of the model that they were made from.
+bool may_have_any(const std::string& model_type) {
+  return model_type == "longformer" || model_type == "big_bird";
+}
+
+bool holds_byte_bpe(const fs::path& folder) {
+  if (path_exists(folder / "merges.txt")) return true;
+  const fs::path path = folder / "tokenizer.json";
+  if (path_exists(folder / "vocab.txt") || !path_exists(path)) return false;
+  const LargeJson json = parse_large_json(read_text(path, kLargestFile), path.string());
+  return json.is_object() && json.contains("model") && json["model"].is_object() &&
+         json["model"].value("type", LargeJson()) == "BPE";
 }
 
 }  // namespace
@@ -257,14 +372,15 @@ void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, cons
           " rows; the vocabulary file is cut short, or of another model");
 }
 
-WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name) {
+WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name,
+                                    const WordPieceOptions& marks) {
   const LargeJson json = parse_large_json(text, name);
   require(json.is_object(), name, ": wanted an object with model, normalizer and pre_tokenizer");
   const LargeJson& model = typed_member(json, "model", "WordPiece", name);
   const LargeJson& normalizer = typed_member(json, "normalizer", "BertNormalizer", name);
   typed_member(json, "pre_tokenizer", "BertPreTokenizer", name);
   require(model.contains("vocab"), name, ": the model has no vocab");
-  WordPieceParts parts{tokens_by_id(model["vocab"], name), {}};
+  WordPieceParts parts{tokens_by_id(model["vocab"], name), marks};
   WordPieceOptions& options = parts.options;
   if (model.contains("unk_token")) options.unknown = token_text(model["unk_token"], name + ": unk_token");
   if (model.contains("continuing_subword_prefix"))
@@ -301,8 +417,40 @@ ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name)
   return parts;
 }
 
+UnigramParts parse_unigram_json(std::string_view text, const std::string& name) {
+  const LargeJson json = parse_large_json(text, name);
+  require(json.is_object(), name, ": wanted an object with model and pre_tokenizer");
+  const LargeJson& model = typed_member(json, "model", "Unigram", name);
+  require(model.contains("vocab") && model["vocab"].is_array() && !model["vocab"].empty(), name,
+          ": the model has no vocab");
+  require(!is_set(model, "byte_fallback"), name, ": byte_fallback is set, which is not supported");
+  UnigramParts parts;
+  for (const LargeJson& entry : model["vocab"]) {
+    require(entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number(), name,
+            ": the vocabulary wants a piece and its score for each token");
+    parts.tokens.push_back(entry[0].get<std::string>());
+    parts.scores.push_back(entry[1].get<float>());
+    require(std::isfinite(parts.scores.back()), name, ": the score of ", in_quotes(parts.tokens.back()),
+            " is not finite");
+  }
+  const LargeJson unknown = model.value("unk_id", LargeJson());
+  require(unknown.is_number_unsigned() && unknown.get<uint64_t>() < parts.tokens.size(), name,
+          ": unk_id is no token of the vocabulary");
+  parts.options.unknown = parts.tokens[unknown.get<size_t>()];
+  read_unigram_normalizer(json.value("normalizer", LargeJson()), parts, name);
+  read_unigram_cutter(json.value("pre_tokenizer", LargeJson()), parts, name);
+  parts.options.strip_before_mask = false;  // unless an added token says so
+  read_added_list(json, parts, name);
+  return parts;
+}
+
+void apply_tokenizer_config(const LargeJson& json, UnigramParts& parts, const std::string& name) {
+  read_marks(json, {"XLMRobertaTokenizer"}, parts, name);
+  read_added_object(json, parts, name);
+}
+
 void apply_tokenizer_config(const LargeJson& json, WordPieceParts& parts, const std::string& name) {
-  read_marks(json, {"BertTokenizer", "DistilBertTokenizer"}, parts, name);
+  read_marks(json, {"BertTokenizer", "DistilBertTokenizer", "MPNetTokenizer"}, parts, name);
   bool basic = true;
   read_flag(json, "do_basic_tokenize", basic, name);
   require(basic, name, ": do_basic_tokenize is false, which is not supported");
@@ -313,7 +461,7 @@ void apply_tokenizer_config(const LargeJson& json, WordPieceParts& parts, const 
 }
 
 void apply_tokenizer_config(const LargeJson& json, ByteBpeParts& parts, const std::string& name) {
-  read_marks(json, {"RobertaTokenizer"}, parts, name);
+  read_marks(json, {"RobertaTokenizer", "LongformerTokenizer"}, parts, name);
   read_flag(json, "add_prefix_space", parts.options.prefix_space, name);
   if (json.contains("mask_token") && json["mask_token"].is_object())
     parts.options.strip_before_mask = is_set(json["mask_token"], "lstrip");
@@ -323,13 +471,20 @@ void apply_tokenizer_config(const LargeJson& json, ByteBpeParts& parts, const st
 EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::string& model_type) {
   EncoderTokenizer loaded;
   std::string name;
-  if (model_type == "roberta") {
+  if (model_type == "roberta" || (may_have_any(model_type) && holds_byte_bpe(folder))) {
     ByteBpeParts parts = read_byte_bpe(folder, name);
     loaded.max_tokens = read_tokenizer_config(folder, parts);
     loaded.tokenizer = make_byte_bpe(std::move(parts.tokens), parts.merges, parts.options, name);
     return loaded;
   }
-  WordPieceParts parts = read_wordpiece(folder, name);
+  if (model_type == "xlm-roberta") {
+    UnigramParts parts = read_unigram(folder, name);
+    loaded.max_tokens = read_tokenizer_config(folder, parts);
+    loaded.tokenizer = make_unigram(std::move(parts), name);
+    return loaded;
+  }
+  WordPieceParts parts =
+      read_wordpiece(folder, name, model_type == "mpnet" ? kMpnetOptions : WordPieceOptions{});
   loaded.max_tokens = read_tokenizer_config(folder, parts);
   loaded.tokenizer = make_wordpiece(std::move(parts.tokens), parts.options, name);
   return loaded;

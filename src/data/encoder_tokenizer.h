@@ -1,5 +1,5 @@
-// The tokenizer of a Hugging Face folder: vocab.txt (BERT, DistilBERT), vocab.json and merges.txt (RoBERTa),
-// or tokenizer.json; and tokenizer_config.json.
+// The tokenizer of a Hugging Face folder: vocab.txt (BERT, DistilBERT, MPNet), vocab.json and merges.txt
+// (RoBERTa), sentencepiece.bpe.model (XLM-RoBERTa), or tokenizer.json; and tokenizer_config.json.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,7 @@
 
 #include "data/byte_bpe.h"
 #include "data/marked_tokenizer.h"
+#include "data/unigram.h"
 #include "data/wordpiece.h"
 #include "io/json.h"
 
@@ -33,7 +34,9 @@ struct WordPieceParts {
   std::vector<std::string> tokens;
   WordPieceOptions options;
 };
-WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name);
+// marks: what the file does not say, such as the spelling of the marks.
+WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name,
+                                    const WordPieceOptions& marks = {});
 
 // The same of byte-level BPE.
 struct ByteBpeParts {
@@ -43,8 +46,13 @@ struct ByteBpeParts {
 };
 ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name);
 
+// The same of a SentencePiece unigram model: its pieces and scores, character replacements, and how white space is
+// cut.
+UnigramParts parse_unigram_json(std::string_view text, const std::string& name);
+
 // Sets what a tokenizer_config.json says. Tokens that were added to the vocabulary are appended to it.
 void apply_tokenizer_config(const nlohmann::json& json, WordPieceParts& parts, const std::string& name);
 void apply_tokenizer_config(const nlohmann::json& json, ByteBpeParts& parts, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, UnigramParts& parts, const std::string& name);
 
 }  // namespace fovea::data

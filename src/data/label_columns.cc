@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fields.h"
@@ -25,6 +26,23 @@ constexpr auto kLabelNames = std::to_array<std::string_view>(
 constexpr auto kTextNames = std::to_array<std::string_view>(
     {"text", "texts", "sentence", "review", "content", "comment", "document", "message", "tweet", "question",
      "body", "utterance", "query", "headline", "review_text", "文本", "内容", "评论"});
+
+// Names of the two texts of a pair.
+struct PairNames {
+  std::string_view first, second;
+};
+constexpr auto kPairNames = std::to_array<PairNames>({{"sentence1", "sentence2"},
+                                                      {"sentence_1", "sentence_2"},
+                                                      {"sentence_a", "sentence_b"},
+                                                      {"text1", "text2"},
+                                                      {"text_a", "text_b"},
+                                                      {"question1", "question2"},
+                                                      {"#1 string", "#2 string"},
+                                                      {"premise", "hypothesis"},
+                                                      {"question", "sentence"},
+                                                      {"query", "passage"}});
+constexpr auto kNumberNames = std::to_array<std::string_view>(
+    {"score", "similarity", "similarity_score", "relatedness_score", "value"});
 
 template <size_t N>
 bool is_among(std::string_view name, const std::array<std::string_view, N>& names) {
@@ -69,6 +87,7 @@ struct Column {
   size_t distinct_below = 0;  // the same without the first row
   double bytes = 0;           // of all values together
   size_t prose = 0;           // values that look like sentences
+  bool numbers_below = true;  // all but the first row's are numbers
 };
 
 Column look_at(Rows rows, size_t place) {
@@ -78,9 +97,11 @@ Column look_at(Rows rows, size_t place) {
     const std::string& value = (*rows[i])[place];
     all.insert(value);
     if (i > 0) below.insert(value);
+    if (i > 0) column.numbers_below = column.numbers_below && is_number(strip(value));
     column.bytes += static_cast<double>(value.size());
     column.prose += looks_like_prose(value);
   }
+  column.numbers_below = column.numbers_below && rows.size() > 1;
   column.distinct = all.size();
   column.distinct_below = below.size();
   return column;
@@ -92,13 +113,17 @@ std::vector<Column> look_at_all(Rows rows) {
   return columns;
 }
 
-// The labels' column by what the columns hold, `text` set aside where it is known.
-size_t guess_label(const std::vector<Column>& columns, size_t rows, std::optional<size_t> text) {
+// The labels' column by what the columns hold, texts set aside where they are known. numbers: where some column
+// below the first row holds nothing else, one of those.
+size_t guess_label(const std::vector<Column>& columns, size_t rows, std::optional<size_t> text,
+                   std::optional<size_t> pair, bool numbers) {
+  numbers = numbers && std::any_of(columns.begin(), columns.end(),
+                                   [](const Column& column) { return column.numbers_below; });
   constexpr size_t kEnoughRows = 4;  // to call a value below the first row the only one
   std::optional<size_t> best;
   const auto constant = [&](size_t i) { return rows >= kEnoughRows && columns[i].distinct_below < 2; };
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (i == text) continue;
+    if (i == text || i == pair || (numbers && !columns[i].numbers_below)) continue;
     if (!best || (constant(*best) && !constant(i))) {
       best = i;
       continue;
@@ -115,6 +140,37 @@ size_t guess_text(const std::vector<Column>& columns, size_t label) {
   for (size_t i = best; i < columns.size(); ++i)
     if (i != label && columns[i].bytes >= columns[best].bytes) best = i;
   return best;
+}
+
+// The two longest columns besides the label, in their order; one of them where the other is known.
+void guess_pair(const std::vector<Column>& columns, size_t label, std::optional<size_t>& text,
+                std::optional<size_t>& pair) {
+  const auto longest_besides = [&](std::optional<size_t> taken) {
+    std::optional<size_t> best;
+    for (size_t i = 0; i < columns.size(); ++i)
+      if (i != label && i != taken && (!best || columns[i].bytes > columns[*best].bytes)) best = i;
+    return best;
+  };
+  if (text && pair) return;
+  if (pair) {
+    text = longest_besides(pair);
+  } else if (text) {
+    pair = longest_besides(text);
+  } else {
+    text = longest_besides({});
+    pair = longest_besides(text);
+    if (*text > *pair) std::swap(text, pair);
+  }
+}
+
+// The texts of a pair by their names in the first row.
+std::optional<std::pair<size_t, size_t>> named_pair(const std::vector<std::string>& first) {
+  for (const PairNames& names : kPairNames) {
+    const auto one = find_name(first, std::array{names.first}),
+               two = find_name(first, std::array{names.second});
+    if (one && two) return std::pair{*one, *two};
+  }
+  return {};
 }
 
 std::string described(size_t place, const std::vector<std::string>& names) {
@@ -159,8 +215,7 @@ void refuse_second_text(const std::vector<Column>& columns, const LabelColumns& 
     if (2 * columns[i].prose < rows || 2 * columns[i].distinct <= rows) continue;
     fail(path, ": ", described(std::min(i, chosen.text), names), " and ",
          described(std::max(i, chosen.text), names),
-         " both hold texts, but a classifier reads one; choose it with --text-column, or join them into one "
-         "column");
+         " both hold texts; choose one with --text-column, or read both as a pair with --pairs");
   }
 }
 
@@ -168,11 +223,14 @@ void refuse_second_text(const std::vector<Column>& columns, const LabelColumns& 
 
 std::string LabelColumns::note(const std::string& path) const {
   if (!separated) return path + ": each line begins with its label";
+  const size_t unused = count - (pair ? 3 : 2);
   const std::string others =
-      count == 2
+      unused == 0
           ? ""
-          : message("; ", count - 2, count == 3 ? " other column is" : " other columns are", " not used");
-  return message(path, ": label is ", described(label, names), ", text is ", described(text, names),
+          : message("; ", unused, unused == 1 ? " other column is" : " other columns are", " not used");
+  const std::string second = pair ? message(" and ", described(*pair, names)) : "";
+  return message(path, ": label is ", described(label, names), pair ? ", texts are " : ", text is ",
+                 described(text, names), second,
                  names.empty() ? "; no header row" : "; first row is a header", others);
 }
 
@@ -183,12 +241,17 @@ LabelColumns choose_columns(Rows rows, bool separated, const ColumnRequest& requ
   chosen.separated = separated;
   chosen.count = first.size();
   if (!separated) {
-    require(request.label.empty() && request.text.empty(), path,
+    require(request.label.empty() && request.text.empty() && request.pair.empty(), path,
             ": has no columns to choose from: its lines have no tabs, and begin with their label");
+    require(
+        !request.pairs, path,
+        ": pairs of texts need columns: a label and two texts, separated by tabs, or by commas in a .csv file");
     if (is_among(first[0], kLabelNames) && is_among(first[1], kTextNames)) chosen.names = first;
     return chosen;
   }
-  require(first.size() >= 2, path, ": 1 column, wanted a label and a text");
+  require(first.size() >= (request.pairs ? 3 : 2), path, ": ", first.size(),
+          first.size() == 1 ? " column" : " columns", ", wanted a label and ",
+          request.pairs ? "two texts" : "a text");
   const LabelColumns* const like =
       request.like != nullptr && request.like->separated && request.like->count == first.size() ? request.like
                                                                                                 : nullptr;
@@ -196,21 +259,40 @@ LabelColumns choose_columns(Rows rows, bool separated, const ColumnRequest& requ
   const std::vector<Column> columns = look_at_all(rows);
   bool header = false;
   std::optional<size_t> label = asked_column(request.label, "label column", first, path, header),
-                        text = asked_column(request.text, "text column", first, path, header);
-  const auto named_label = find_name(first, kLabelNames), named_text = find_name(first, kTextNames);
+                        text = asked_column(request.text, "text column", first, path, header),
+                        pair = asked_column(request.pair, "pair column", first, path, header);
+  auto named_label = find_name(first, kLabelNames);
+  if (request.numbers) {
+    if (const auto number = find_name(first, kNumberNames)) named_label = number;
+  }
+  auto named_text = find_name(first, kTextNames);
+  if (request.pairs) {
+    const auto both = named_pair(first);
+    named_text = both ? std::optional(both->first) : std::nullopt;
+    header = header || both;
+    if (both && !text && !pair) pair = both->second;
+  }
   header = header || (named_label && named_text);
-  if (!label && named_label != text) label = named_label;
-  if (!text && named_text != label) text = named_text;
-  if (like != nullptr && !label && !text) {
+  if (!label && named_label != text && named_label != pair) label = named_label;
+  if (!text && named_text != label && named_text != pair) text = named_text;
+  if (like != nullptr && !label && !text && !pair) {
     label = like->label;
     text = like->text;
+    pair = like->pair;
   }
-  chosen.label = label ? *label : guess_label(columns, rows.size(), text);
+  chosen.label = label ? *label : guess_label(columns, rows.size(), text, pair, request.numbers);
+  if (request.pairs) {
+    guess_pair(columns, chosen.label, text, pair);
+    chosen.pair = pair;
+  }
   chosen.text = text ? *text : guess_text(columns, chosen.label);
   require(chosen.label != chosen.text, path, ": column ", chosen.label + 1,
           " is both label and text; say which is which by --label-column and --text-column");
+  require(!chosen.pair || (*chosen.pair != chosen.label && *chosen.pair != chosen.text), path, ": column ",
+          chosen.pair.value_or(0) + 1,
+          " was chosen twice; say which is which by --label-column, --text-column and --pair-column");
   if (header) chosen.names = first;
-  if (request.text.empty() && like == nullptr)
+  if (request.text.empty() && like == nullptr && !request.pairs)
     refuse_second_text(columns, chosen, rows.size(), names_in(first), path);
   return chosen;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@ namespace fovea::data {
 
 struct LabelColumns {
   size_t label = 0, text = 1;      // places, from 0
+  std::optional<size_t> pair;      // of the second text, where rows hold pairs
   size_t count = 2;                // columns of a row
   bool separated = true;           // by tabs or commas; false: lines that begin with their label
   std::vector<std::string> names;  // of the header row; empty: there is none
@@ -22,10 +24,14 @@ struct LabelColumns {
 struct ColumnRequest {
   std::string label, text;
   const LabelColumns* like = nullptr;  // columns of the training file, where this one goes with it
+  bool pairs = false;                  // rows hold two texts
+  std::string pair = {};               // the column of the second one
+  bool numbers = false;                // labels are numbers
 };
 
 // Chooses columns by the request, else by the names in the first row, else by what the columns hold: labels
-// are the column with the fewest different values (but more than one), texts the longest of the others. Sets
+// are the column with the fewest different values (but more than one), texts the longest of the others; of
+// pairs, the two longest. Sets
 // `names` where the first row is certainly a header: names that were asked for or known, or those of `like`.
 // rows: the first ones of the file, of as many fields each; at least one. Throws Error, beginning with
 // `path`, for a request that cannot be met and for a second column of texts when none was asked for.

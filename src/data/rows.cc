@@ -124,6 +124,7 @@ bool RowReader::next(Row& row) {
     if (!take_line(line)) return false;
   } while (line.fault == LineFault::none && strip(line.text).empty());
   row.place = place_of(line.number);
+  row.line = line.number;
   row.fault = row_fault(line.fault);
   row.fault_text = line.fault_text;
   if (row.fault != RowFault::none) return true;

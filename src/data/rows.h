@@ -17,6 +17,7 @@ enum class RowFault { none, bad_utf8, too_long, bad_quotes };
 struct Row {
   std::vector<std::string> fields;
   std::string place;  // "train.csv, line 7", where it begins
+  int64_t line = 0;   // that line's number, from 1
   RowFault fault = RowFault::none;
   std::string fault_text;  // for people, with the place
 };

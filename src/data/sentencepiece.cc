@@ -7,48 +7,18 @@
 
 #include "base/error.h"
 #include "data/lines.h"
+#include "data/piece_model.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
+#include "data/wire_format.h"
 
 namespace fovea::data {
 namespace {
-
-constexpr std::string_view kWordMark = "▁";
 
 // SentencePiece writes messages over several lines, and ours are one.
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
-}
-
-// Walks a message in protobuf's wire format and calls visit(field, bytes) for each of its byte fields. False
-// when it is malformed.
-template <class Visit>
-bool visit_bytes(std::string_view message, Visit&& visit) {
-  const auto take_number = [&message](uint64_t& number) {
-    number = 0;
-    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(message.front());
-      message.remove_prefix(1);
-      number |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
-  };
-  while (!message.empty()) {
-    uint64_t tag, size = 0;
-    if (!take_number(tag)) return false;
-    const uint64_t type = tag & 7;
-    if (type == 0 && !take_number(size)) return false;
-    if (type == 0) continue;
-    if (type == 1) size = 8;
-    if (type == 5) size = 4;
-    if (type == 2 && !take_number(size)) return false;
-    if ((type != 1 && type != 2 && type != 5) || size > message.size()) return false;
-    if (type == 2) visit(tag >> 3, message.substr(0, size));
-    message.remove_prefix(size);
-  }
-  return true;
 }
 
 // Whether a model brings its own table of character replacements. The library follows such a table without
@@ -107,24 +77,12 @@ class SentencePieces final : public Tokenizer {
   }
 
   std::vector<int32_t> words(std::span<const int32_t> ids) const override {
-    std::vector<int32_t> words;
-    int32_t word = -1;
-    // Of the piece before. A mark that stands alone belongs to the piece after it.
-    bool special_before = true, ideograph_before = false, lone_mark_before = false;
+    std::vector<PieceOfText> pieces;
     for (const int32_t id : ids) {
-      const std::string text = piece(id);
-      std::string_view inner = text;
-      const bool special = id < kSpecials, marked = inner.starts_with(kWordMark);
-      if (marked) inner.remove_prefix(kWordMark.size());
-      const std::u32string spelled = special || processor_.IsByte(id) ? U"" : characters(inner);
-      const bool ideograph = !spelled.empty() && (is_ideograph(spelled.front()) || ideograph_before);
-      word += special || special_before || (!lone_mark_before && (marked || ideograph));
-      words.push_back(word);
-      special_before = special;
-      ideograph_before = !spelled.empty() && is_ideograph(spelled.back());
-      lone_mark_before = marked && inner.empty();
+      check(id);
+      pieces.push_back({processor_.IdToPiece(id), id < kSpecials, processor_.IsByte(id)});
     }
-    return words;
+    return words_of(pieces);
   }
 
   std::string file_name() const override { return "tokenizer.model"; }

@@ -1,6 +1,7 @@
 #include "data/tokenizer.h"
 
 #include "base/error.h"
+#include "data/marian_tokenizer.h"
 #include "io/file.h"
 
 namespace fovea::data {
@@ -30,12 +31,15 @@ std::shared_ptr<const Tokenizer> find(const std::filesystem::path& folder, const
 
 void save_tokenizers(const std::filesystem::path& folder, const Tokenizers& tokenizers) {
   FOVEA_ASSERT(tokenizers.source != nullptr && tokenizers.target != nullptr);
+  for (const auto& [name, bytes] : tokenizers.files) write(folder / name, bytes);
+  if (!tokenizers.files.empty()) return;
   if (tokenizers.joint()) return write(folder / tokenizers.source->file_name(), tokenizers.source->bytes());
   write(folder / ("source_" + tokenizers.source->file_name()), tokenizers.source->bytes());
   write(folder / ("target_" + tokenizers.target->file_name()), tokenizers.target->bytes());
 }
 
 Tokenizers load_tokenizers(const std::filesystem::path& folder) {
+  if (has_marian_tokenizers(folder)) return load_marian_tokenizers(folder);
   if (const auto joint = find(folder, "")) return {joint, joint};
   Tokenizers tokenizers{find(folder, "source_"), find(folder, "target_")};
   require(tokenizers.source != nullptr && tokenizers.target != nullptr, folder.string(),

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fovea::data {
@@ -17,6 +18,13 @@ inline constexpr int32_t kBegin = 1;    // <s>: what a decoder is fed first
 inline constexpr int32_t kEnd = 2;      // </s>: ends a sentence
 inline constexpr int32_t kUnknown = 3;  // <unk>: a word the vocabulary lacks
 inline constexpr int32_t kSpecials = 4;
+
+// The ids around a translator's sentences.
+struct SequenceMarks {
+  int32_t begin = kBegin;  // what a decoder is fed first
+  int32_t end = kEnd;      // ends a sentence
+  int32_t never = -1;      // a token that is never written; -1: any may be
+};
 
 // Safe to use from several threads at once.
 class Tokenizer {
@@ -33,6 +41,10 @@ class Tokenizer {
   // For each id the number of the word it belongs to, from 0: sub-words of a word share theirs. Chinese
   // characters and kana count as words unless a token joins them.
   virtual std::vector<int32_t> words(std::span<const int32_t> ids) const = 0;
+
+  virtual SequenceMarks sequence_marks() const { return {}; }
+  // Whether a token stands for no text.
+  virtual bool is_special(int32_t id) const { return id < kSpecials; }
 
   // What a model folder keeps: the file's name and its content.
   virtual std::string file_name() const = 0;
@@ -70,10 +82,14 @@ std::unique_ptr<Tokenizer> parse_words(std::string_view bytes, const std::string
 // The tokenizers of a translator; one for both sides when joint.
 struct Tokenizers {
   std::shared_ptr<const Tokenizer> source, target;
-  bool joint() const { return source == target; }
+  // Of a published folder: the files they came in, by name. Empty: each writes its own.
+  std::vector<std::pair<std::string, std::string>> files = {};
+  bool one_vocabulary = false;  // two tokenizers that share their ids
+  bool joint() const { return source == target || one_vocabulary; }
 };
 
-// Files in a model folder: tokenizer.model or vocab.txt when joint, else source_... and target_...
+// Files in a model folder: tokenizer.model or vocab.txt when joint, else source_... and target_...; or those of
+// data/marian_tokenizer.h.
 void save_tokenizers(const std::filesystem::path& folder, const Tokenizers& tokenizers);
 Tokenizers load_tokenizers(const std::filesystem::path& folder);
 

@@ -32,12 +32,6 @@ bool is_control(char32_t c) {
   return (category_mask(c) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK)) != 0;
 }
 
-bool is_punctuation(char32_t c) {
-  if (c < 0x80)
-    return c > 0x20 && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');
-  return (category_mask(c) & U_GC_P_MASK) != 0 || c == 0x166D || c == 0x111C9;
-}
-
 bool is_accent(char32_t c) {
   if (c < 0x300) return false;
   if (c == 0x1734) return true;
@@ -120,6 +114,87 @@ void append_utf8(std::string& out, char32_t c) {
   }
 }
 
+// Each character apart becomes as many as it does among its neighbours; marks may change places within theirs.
+std::vector<int64_t> decomposed_origins(std::u32string_view text, const std::vector<int64_t>& origins) {
+  std::vector<int64_t> apart;
+  for (size_t i = 0; i < text.size(); ++i)
+    apart.insert(apart.end(), text[i] < 0x80 ? 1 : decomposed(text.substr(i, 1)).size(), origins[i]);
+  return apart;
+}
+
+void erase_accents(std::u32string& text, std::vector<int64_t>* origins) {
+  size_t kept = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (is_accent(text[i])) continue;
+    text[kept] = text[i];
+    if (origins != nullptr) (*origins)[kept] = (*origins)[i];
+    ++kept;
+  }
+  text.resize(kept);
+  if (origins != nullptr) origins->resize(kept);
+}
+
+// origins, where asked for: of each character of the normal form the number of the character it comes from.
+std::u32string normal_form(std::string_view text, const WordPieceOptions& options,
+                           std::vector<int64_t>* origins) {
+  std::u32string normal;
+  normal.reserve(text.size());
+  const auto append = [&](char32_t c, int64_t origin) {
+    normal.push_back(c);
+    if (origins != nullptr) origins->push_back(origin);
+  };
+  for (int64_t place = 0; !text.empty(); ++place) {
+    char32_t c = next_character(text);
+    if (options.clean) {
+      if (c == 0 || c == 0xFFFD || is_control(c)) continue;
+      if (is_white(c)) c = U' ';
+    }
+    const bool apart = options.split_chinese && is_chinese(c);
+    if (apart) append(U' ', place);
+    append(c, place);
+    if (apart) append(U' ', place);
+  }
+  if (options.strip_accents.value_or(options.lowercase) && !is_ascii(normal)) {
+    if (origins != nullptr) *origins = decomposed_origins(normal, *origins);
+    normal = decomposed(normal);
+    erase_accents(normal, origins);
+  }
+  if (!options.lowercase) return normal;
+  std::u32string lower;
+  std::vector<int64_t> lower_origins;
+  lower.reserve(normal.size());
+  for (size_t i = 0; i < normal.size(); ++i) {
+    append_lower(lower, normal[i]);
+    if (origins != nullptr) lower_origins.resize(lower.size(), (*origins)[i]);
+  }
+  if (origins != nullptr) *origins = std::move(lower_origins);
+  return lower;
+}
+
+// Calls visit(word, its length in characters, its first character's place in `normal`) for every word: white space
+// separates words, and a punctuation mark is a word of its own.
+template <class Visit>
+void for_each_word(std::u32string_view normal, Visit&& visit) {
+  std::string word;
+  int64_t length = 0, at = 0;  // of the word, in characters; and the next character
+  const auto end_word = [&] {
+    if (length > 0) visit(word, length, at - length);
+    word.clear();
+    length = 0;
+  };
+  for (const char32_t c : normal) {
+    const bool white = is_white(c), alone = !white && is_punctuation(c);
+    if (white || alone) end_word();
+    if (!white) {
+      append_utf8(word, c);
+      ++length;
+    }
+    ++at;
+    if (alone) end_word();
+  }
+  end_word();
+}
+
 // What English decoding glues to the word before it.
 bool is_glued(std::string_view token) {
   constexpr std::string_view kGlued[] = {".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re"};
@@ -140,7 +215,8 @@ class WordPiece final : public MarkedTokenizer {
       longest_piece_ = std::max(longest_piece_, token.size());
     }
     for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
-      if (mark >= 0) whole_.add(tokens_[static_cast<size_t>(mark)], mark);
+      if (mark >= 0)
+        whole_.add(tokens_[static_cast<size_t>(mark)], mark, mark == marks.mask && options.strip_before_mask);
     for (const std::string& token : options.whole) whole_.add(token, ids_.find(token)->second);
   }
 
@@ -152,6 +228,37 @@ class WordPiece final : public MarkedTokenizer {
         sentence, [&](std::string_view text) { encode_plain(text, ids); },
         [&](int32_t id) { ids.push_back(id); });
     return ids;
+  }
+
+  std::vector<TokenSpan> spans(std::string_view text) const override {
+    std::vector<TokenSpan> spans;
+    std::vector<int32_t> ids;
+    // Characters before a place of the text.
+    int64_t characters_before = 0;
+    size_t counted = 0;
+    const auto count_to = [&](size_t place) {
+      for (std::string_view rest = text.substr(counted, place - counted); !rest.empty(); ++characters_before)
+        next_character(rest);
+      counted = place;
+      return characters_before;
+    };
+    whole_.split(
+        text,
+        [&](std::string_view plain) {
+          const int64_t begin = count_to(static_cast<size_t>(plain.data() - text.data()));
+          const size_t first = spans.size();
+          ids.clear();
+          encode_plain(plain, ids, &spans);
+          for (size_t i = first; i < spans.size(); ++i) {
+            spans[i].begin += begin;
+            spans[i].end += begin;
+          }
+        },
+        [&](int32_t id, size_t at) {
+          const int64_t begin = count_to(at);
+          spans.push_back({id, begin, count_to(at + this->at(id).size())});
+        });
+    return spans;
   }
 
   std::string decode(std::span<const int32_t> ids) const override {
@@ -188,32 +295,7 @@ class WordPiece final : public MarkedTokenizer {
     return text;
   }
 
-  int64_t marks_around(bool pair) const override { return pair ? 3 : 2; }
-
-  MarkedText mark(std::span<const int32_t> text, int64_t limit) const override {
-    MarkedText marked;
-    marked.ids.push_back(marks_.begin);
-    append(marked, text.first(std::min(text.size(), room_within(limit, marks_around(false)))), 0);
-    return marked;
-  }
-
-  MarkedText mark(std::span<const int32_t> first, std::span<const int32_t> second,
-                  int64_t limit) const override {
-    const PairLengths kept = cut_pair(first.size(), second.size(), room_within(limit, marks_around(true)));
-    MarkedText marked;
-    marked.ids.push_back(marks_.begin);
-    append(marked, first.first(kept.first), 0);
-    append(marked, second.first(kept.second), 1);
-    return marked;
-  }
-
  private:
-  void append(MarkedText& marked, std::span<const int32_t> text, int32_t type) const {
-    marked.ids.insert(marked.ids.end(), text.begin(), text.end());
-    marked.ids.push_back(marks_.end);
-    marked.types.resize(marked.ids.size(), type);
-  }
-
   bool is_inner(std::string_view token) const {
     return token.size() > options_.prefix.size() && token.starts_with(options_.prefix);
   }
@@ -223,9 +305,34 @@ class WordPiece final : public MarkedTokenizer {
     return tokens_[static_cast<size_t>(id)];
   }
 
-  void encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
-    for_each_wordpiece_word(text, options_,
-                            [&](const std::string& word, int64_t length) { encode_word(word, length, ids); });
+  // spans: where the tokens come from, in characters of `text`; null: not asked for.
+  void encode_plain(std::string_view text, std::vector<int32_t>& ids,
+                    std::vector<TokenSpan>* spans = nullptr) const {
+    std::vector<int64_t> origins;
+    const std::u32string normal = normal_form(text, options_, spans != nullptr ? &origins : nullptr);
+    for_each_word(normal, [&](const std::string& word, int64_t length, int64_t first) {
+      const size_t before = ids.size();
+      encode_word(word, length, ids);
+      if (spans != nullptr)
+        add_spans(std::span(ids).subspan(before),
+                  std::span(origins).subspan(static_cast<size_t>(first), static_cast<size_t>(length)),
+                  *spans);
+    });
+  }
+
+  // The tokens of one word. origins: of each character of its normal form the character of the text.
+  void add_spans(std::span<const int32_t> tokens, std::span<const int64_t> origins,
+                 std::vector<TokenSpan>& spans) const {
+    size_t place = 0;
+    for (const int32_t id : tokens) {
+      std::string_view piece = at(id);
+      if (place > 0) piece.remove_prefix(options_.prefix.size());
+      const bool unknown = id == marks_.unknown && tokens.size() == 1;
+      const size_t length = unknown ? origins.size() : characters(piece).size();
+      FOVEA_ASSERT(length > 0 && place + length <= origins.size());
+      spans.push_back({id, origins[place], origins[place + length - 1] + 1});
+      place += length;
+    }
   }
 
   // From left to right the longest piece there is; unknown as a whole where one cannot be found.
@@ -262,50 +369,18 @@ class WordPiece final : public MarkedTokenizer {
 
 void for_each_wordpiece_word(std::string_view text, const WordPieceOptions& options,
                              const std::function<void(const std::string& word, int64_t length)>& visit) {
-  std::string word;
-  int64_t length = 0;  // of the word, in characters
-  const auto end_word = [&] {
-    if (length > 0) visit(word, length);
-    word.clear();
-    length = 0;
-  };
-  for (const char32_t c : wordpiece_normal_form(text, options)) {
-    if (is_white(c)) {
-      end_word();
-      continue;
-    }
-    const bool alone = is_punctuation(c);
-    if (alone) end_word();
-    append_utf8(word, c);
-    ++length;
-    if (alone) end_word();
-  }
-  end_word();
+  for_each_word(wordpiece_normal_form(text, options),
+                [&](const std::string& word, int64_t length, int64_t) { visit(word, length); });
+}
+
+bool is_punctuation(char32_t c) {
+  if (c < 0x80)
+    return c > 0x20 && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');
+  return (category_mask(c) & U_GC_P_MASK) != 0 || c == 0x166D || c == 0x111C9;
 }
 
 std::u32string wordpiece_normal_form(std::string_view text, const WordPieceOptions& options) {
-  std::u32string normal;
-  normal.reserve(text.size());
-  while (!text.empty()) {
-    char32_t c = next_character(text);
-    if (options.clean) {
-      if (c == 0 || c == 0xFFFD || is_control(c)) continue;
-      if (is_white(c)) c = U' ';
-    }
-    const bool apart = options.split_chinese && is_chinese(c);
-    if (apart) normal.push_back(U' ');
-    normal.push_back(c);
-    if (apart) normal.push_back(U' ');
-  }
-  if (options.strip_accents.value_or(options.lowercase) && !is_ascii(normal)) {
-    normal = decomposed(normal);
-    std::erase_if(normal, is_accent);
-  }
-  if (!options.lowercase) return normal;
-  std::u32string lower;
-  lower.reserve(normal.size());
-  for (const char32_t c : normal) append_lower(lower, c);
-  return lower;
+  return normal_form(text, options, nullptr);
 }
 
 std::vector<std::string> parse_wordpiece_tokens(std::string_view bytes, const std::string& name) {
@@ -347,8 +422,8 @@ std::unique_ptr<MarkedTokenizer> make_wordpiece(std::vector<std::string> tokens,
     return id;
   };
   for (const std::string& token : options.whole) need(token);
-  const Marks marks{need(options.begin), need(options.end), need(options.unknown), find(options.mask),
-                    find(options.pad)};
+  const Marks marks{need(options.begin), need(options.end), need(options.unknown),
+                    find(options.mask),  find(options.pad), options.doubled};
   return std::make_unique<WordPiece>(std::move(tokens), options, marks);
 }
 

@@ -17,6 +17,9 @@
 
 namespace fovea::data {
 
+// What BERT's tokenizer sets apart: ASCII that is no letter, digit or space, and Unicode's punctuation.
+bool is_punctuation(char32_t character);
+
 struct WordPieceOptions {
   bool clean = true;          // control characters go, white space becomes spaces
   bool split_chinese = true;  // each Chinese character is a word
@@ -24,6 +27,8 @@ struct WordPieceOptions {
   std::optional<bool> strip_accents = {};  // empty: as lowercase
   // The spelling of the marks; of these only mask and pad may be missing from the vocabulary.
   std::string begin = "[CLS]", end = "[SEP]", unknown = "[UNK]", mask = "[MASK]", pad = "[PAD]";
+  bool strip_before_mask = false;       // white space before the mask belongs to it
+  bool doubled = false;                 // pairs as RoBERTa marks them (Marks::doubled)
   std::vector<std::string> whole = {};  // more tokens that are never cut
   std::string prefix = "##";            // begins a piece inside a word
   int64_t longest_word = 100;           // characters; a longer word is unknown

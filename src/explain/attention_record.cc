@@ -67,8 +67,8 @@ TokenLine token_line(const data::Tokenizer& tokenizer, std::span<const int32_t> 
   for (size_t begin = 0, end; begin < ids.size(); begin = end) {
     end = begin + 1;
     while (end < ids.size() && line.word_of[end] == line.word_of[begin]) ++end;
-    std::string word =
-        ids[begin] < data::kSpecials ? line.tokens[begin] : tokenizer.decode(ids.subspan(begin, end - begin));
+    std::string word = tokenizer.is_special(ids[begin]) ? line.tokens[begin]
+                                                        : tokenizer.decode(ids.subspan(begin, end - begin));
     line.words.push_back(word.empty() ? line.tokens[begin] : std::move(word));
   }
   return line;

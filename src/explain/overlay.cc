@@ -34,6 +34,15 @@ float weight_at(const Overlay& overlay, double y, double x) {
                             dr * ((1 - dc) * at(r1, c) + dc * at(r1, c1)));
 }
 
+// The cell that a point lies in.
+float cell_at(const Overlay& overlay, double y, double x) {
+  const auto place = [](double at, int64_t count) {
+    return std::clamp<int64_t>(static_cast<int64_t>(at * static_cast<double>(count)), 0, count - 1);
+  };
+  return overlay
+      .weights[static_cast<size_t>(place(y, overlay.rows) * overlay.columns + place(x, overlay.columns))];
+}
+
 struct Range {
   float low = 0, high = 0;
 };
@@ -74,6 +83,18 @@ void paint_picture(cairo_t* canvas, const Overlay& overlay, double scale) {
   cairo_paint(canvas);
   cairo_restore(canvas);
   cairo_surface_destroy(surface);
+}
+
+void paint_outlines(cairo_t* canvas, const Overlay& overlay, double scale) {
+  cairo_save(canvas);
+  cairo_set_line_join(canvas, CAIRO_LINE_JOIN_ROUND);
+  for (const Outline& line : overlay.outlines) {
+    for (const Outline::Place& place : line.points) cairo_line_to(canvas, scale * place.x, scale * place.y);
+    cairo_set_source_rgb(canvas, line.red, line.green, line.blue);
+    cairo_set_line_width(canvas, 1.6);
+    cairo_stroke(canvas);
+  }
+  cairo_restore(canvas);
 }
 
 void check(const Overlay& overlay) {
@@ -137,6 +158,7 @@ class FigurePainter {
       cairo_save(canvas_);
       cairo_translate(canvas_, x, y);
       paint_picture(canvas_, overlay, zoom);
+      paint_outlines(canvas_, overlay, zoom);
       cairo_restore(canvas_);
     }
     if (overlay.weights.empty()) return {width, kTitle + height};
@@ -180,9 +202,9 @@ std::vector<uint32_t> overlay_pixels(const Overlay& overlay) {
       const auto part = [&](size_t c) { return overlay.pixels[3 * i + c] / 255.0; };
       Colour colour{part(0), part(1), part(2)};
       if (!overlay.weights.empty()) {
-        const float weight =
-            weight_at(overlay, (static_cast<double>(y) + 0.5) / static_cast<double>(overlay.height),
-                      (static_cast<double>(x) + 0.5) / static_cast<double>(overlay.width));
+        const double down = (static_cast<double>(y) + 0.5) / static_cast<double>(overlay.height),
+                     right = (static_cast<double>(x) + 0.5) / static_cast<double>(overlay.width);
+        const float weight = overlay.smooth ? weight_at(overlay, down, right) : cell_at(overlay, down, right);
         colour = heat_over(0.3 * part(0) + 0.59 * part(1) + 0.11 * part(2), share_of(weight, range));
       }
       pixels[i] = pixel_of(colour);
@@ -190,10 +212,28 @@ std::vector<uint32_t> overlay_pixels(const Overlay& overlay) {
   return pixels;
 }
 
+std::string overlay_png(const Overlay& overlay, int zoom) {
+  check(overlay);
+  return draw_picture(PictureFormat::png, [&](cairo_t* canvas, bool paint) {
+    if (paint) paint_picture(canvas, overlay, zoom);
+    return PictureSize{static_cast<double>(zoom * overlay.width), static_cast<double>(zoom * overlay.height)};
+  });
+}
+
 std::string draw(const OverlayFigure& figure, PictureFormat format) {
   for (const Overlay& panel : figure.panels) check(panel);
   return draw_picture(format,
                       [&](cairo_t* canvas, bool paint) { return FigurePainter(canvas, paint).draw(figure); });
+}
+
+std::string draw_pixels(int64_t height, int64_t width, const std::vector<uint8_t>& pixels,
+                        PictureFormat format) {
+  const Overlay overlay{.title = {}, .height = height, .width = width, .pixels = pixels};
+  check(overlay);
+  return draw_picture(format, [&](cairo_t* canvas, bool paint) {
+    if (paint) paint_picture(canvas, overlay, 1);
+    return PictureSize{static_cast<double>(width), static_cast<double>(height)};
+  });
 }
 
 }  // namespace fovea

@@ -35,6 +35,15 @@ a { color: var(--link) }
 .text p { line-height: 1.9; margin: .4rem 0 }
 .text span, .text b { padding: .15rem .25rem; border-radius: 3px }
 .text b { white-space: nowrap; font-weight: 500; font-size: .8rem; margin-right: .5rem }
+.hover { position: relative; margin: 1.25rem 0 }
+.hover > img { display: block }
+.hover p { display: flex; flex-wrap: wrap; gap: .4rem .3rem; margin: .9rem 0 .4rem }
+.hover span { padding: .15rem .45rem; border: 1px solid var(--rule); border-radius: 4px; cursor: default; text-align: center }
+.hover span:hover, .hover span:focus { border-color: var(--link); outline: none }
+.hover small { display: block; color: var(--soft); font-variant-numeric: tabular-nums }
+.hover span img { position: absolute; top: 0; left: 0; visibility: hidden }
+.hover span:hover img, .hover span:focus img { visibility: visible; z-index: 1 }
+.hover span:hover img { z-index: 2 }
 )";
 
 std::string escaped(std::string_view text) {
@@ -121,12 +130,14 @@ void Report::picture(const std::string& svg, const std::string& meaning) {
 
 void Report::text(const TextMap& map) {
   const double largest = map.largest();
-  const auto shaded = [&](const char* tag, double share, double weight, const std::string& inner) {
+  const auto shaded = [&](const char* tag, double share, double weight, const std::string& inner,
+                          bool global = false) {
     char title[32];
     std::snprintf(title, sizeof title, "%.4f", weight);
     body_ += std::string("<") + tag + " style=\"background:" + css_of(share) +
-             ";color:" + (needs_light_text(share) ? "#fff" : "#20262e") + "\" title=\"" + title + "\">" +
-             inner + "</" + tag + "> ";
+             ";color:" + (needs_light_text(share) ? "#fff" : "#20262e") +
+             (global ? ";outline:2px solid #d96a1a" : "") + "\" title=\"" + title + "\">" + inner + "</" +
+             tag + "> ";
   };
   body_ += "<div class=\"text\">\n";
   for (const WeighedSentence& sentence : map.sentences) {
@@ -135,7 +146,7 @@ void Report::text(const TextMap& map) {
       shaded("b", root_share(sentence.weight, 1), sentence.weight, escaped(percent_text(sentence.weight)));
     for (const WeighedWord& word : sentence.words) {
       const double weight = double{sentence.weight} * word.weight;
-      shaded("span", root_share(weight, largest), weight, escaped(word.text));
+      shaded("span", root_share(weight, largest), weight, escaped(word.text), word.global);
     }
     body_ += "</p>\n";
   }
@@ -145,6 +156,21 @@ void Report::text(const TextMap& map) {
              css_of(0) + "," + css_of(0.25) + "," + css_of(0.5) + "," + css_of(0.75) + "," + css_of(1) +
              ")\"></i><span>" + weight_text(largest) +
              "</span><span>weight of a word in the text (shade: square root)</span></div>\n";
+}
+
+void Report::hover(const std::string& png, const std::string& meaning, const std::vector<HoverWord>& words) {
+  const auto image = [&](const std::string& file, const std::string& text) {
+    body_ += "<img src=\"data:image/png;base64," + base64(file) + "\" alt=\"" + escaped(text) + "\">";
+  };
+  body_ += "<div class=\"hover\">";
+  image(png, meaning);
+  body_ += "<p>\n";
+  for (const HoverWord& word : words) {
+    body_ += "<span tabindex=\"0\">" + escaped(word.text) + "<small>" + escaped(word.note) + "</small>";
+    image(word.png, "where the model looked for " + word.text);
+    body_ += "</span>\n";
+  }
+  body_ += "</p><figcaption>" + escaped(meaning) + "</figcaption></div>\n";
 }
 
 void Report::link(const std::string& file, const std::string& text) {

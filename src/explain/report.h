@@ -21,6 +21,13 @@ class Report {
   void picture(const std::string& svg, const std::string& meaning);
   // Words shaded by their weight, each with its number on hover, and the scale.
   void text(const TextMap& map);
+  // A picture, and words under it: while the mouse or the keyboard is on a word, the word's own picture is shown in its
+  // place. All are PNG files of one size.
+  struct HoverWord {
+    std::string text, note;  // the note stands below the word
+    std::string png;
+  };
+  void hover(const std::string& png, const std::string& meaning, const std::vector<HoverWord>& words);
   // A link to another file.
   void link(const std::string& file, const std::string& text);
 

@@ -15,6 +15,7 @@ constexpr double kFontSize = 15, kTitleSize = 15, kSmallSize = 11;
 constexpr double kSentenceBox = 52;  // the box with a sentence's weight
 constexpr double kScaleWidth = 160, kScaleHeight = 10;
 constexpr const char* kLegend = "weight of a word in the text";
+constexpr const char* kGlobalLegend = "in a frame: global tokens, which see and are seen by the whole text";
 
 void show(cairo_t* canvas, PangoLayout* layout, double x, double y, bool light) {
   const double ink = light ? 1 : 0.1;
@@ -61,6 +62,7 @@ class TextPainter {
     }
     for (const WeighedSentence& sentence : map_.sentences) draw_sentence(sentence);
     if (largest_ > 0) draw_scale();
+    if (map_.has_global()) y_ += text(kGlobalLegend, kSmallSize, kMargin, y_ - kPad, false).height + kLead;
     return {std::ceil(right_ + kMargin), std::ceil(y_ - kLead + kMargin)};
   }
 
@@ -94,6 +96,7 @@ class TextPainter {
         const double share = root_share(double{sentence.weight} * word.weight, largest_);
         fill(canvas_, share, x, y_, size.width + 2 * kPad, box);
         show(canvas_, layout.get(), x + kPad, y_ + kPad / 2 + lower, needs_light_text(share));
+        if (word.global) frame(x, y_, size.width + 2 * kPad, box);
       }
       x += size.width + 2 * kPad + 1;
       right_ = std::max(right_, x);
@@ -107,6 +110,13 @@ class TextPainter {
       text(number, kSmallSize, kMargin + kPad, top + kPad, needs_light_text(share));
     }
     y_ += height + kLead;
+  }
+
+  void frame(double x, double y, double width, double height) {
+    cairo_set_source_rgb(canvas_, 0.85, 0.4, 0.1);
+    cairo_set_line_width(canvas_, 1.5);
+    cairo_rectangle(canvas_, x + 0.75, y + 0.75, width - 1.5, height - 1.5);
+    cairo_stroke(canvas_);
   }
 
   // A quarter of the largest weight stands in the middle of the scale: shades are square roots.
@@ -159,6 +169,13 @@ std::string spaces(size_t count) {
 
 }  // namespace
 
+bool TextMap::has_global() const {
+  for (const WeighedSentence& sentence : sentences)
+    for (const WeighedWord& word : sentence.words)
+      if (word.global) return true;
+  return false;
+}
+
 float TextMap::largest() const {
   float most = 0;
   for (const WeighedSentence& sentence : sentences)
@@ -186,7 +203,7 @@ std::string shade(const TextMap& map, size_t columns) {
       at = 0;
     };
     for (const WeighedWord& word : sentence.words) {
-      const std::string shown = shortened(word.text, room);
+      const std::string shown = shortened(word.global ? "[" + word.text + "]" : word.text, room);
       const size_t width = terminal_width(shown);
       if (at > 0 && at + width > room) end_line();
       words += shown + " ";
@@ -197,7 +214,9 @@ std::string shade(const TextMap& map, size_t columns) {
     }
     end_line();
   }
-  return largest > 0 ? text + block_legend(largest) : text;
+  if (largest > 0) text += block_legend(largest);
+  if (map.has_global()) text += "in brackets: global tokens, which see and are seen by the whole text\n";
+  return text;
 }
 
 }  // namespace fovea

@@ -11,7 +11,8 @@ namespace fovea {
 
 struct WeighedWord {
   std::string text;
-  float weight = 0;  // within its sentence
+  float weight = 0;     // within its sentence
+  bool global = false;  // a global token, which sees and is seen by the whole text: shown in a frame
 };
 
 struct WeighedSentence {
@@ -29,6 +30,7 @@ struct TextMap {
   // The largest weight of a word in the text. That weight is the product of the word's weight in its sentence
   // and the weight of the sentence.
   float largest() const;
+  bool has_global() const;
 };
 
 // The file's bytes. A word too long for a line is broken, and cut after three lines.

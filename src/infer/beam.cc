@@ -100,7 +100,7 @@ class Search {
         const bool early = !full && rows_[r].length < options_.min_length;
         Choice& choice = choices_[static_cast<size_t>(thread_index())];
         best_of_row(logits, rows_[r].log_probability, static_cast<int32_t>(i), full ? 1 : wanted,
-                    early ? options_.end : -1, choice, per_row_[r]);
+                    early ? options_.end : options_.never, choice, per_row_[r]);
         if (full) {  // only the end may follow, whatever is best
           Candidate& only = per_row_[r][0];
           const float* row = logits.values.data() + i * logits.values.size(1);
@@ -179,7 +179,7 @@ std::vector<std::vector<Hypothesis>> greedy_search(StepDecoder& decoder, std::sp
   std::vector<int32_t> alive(max_lengths.size()), tokens(max_lengths.size(), options.begin), skipped, parents;
   std::iota(alive.begin(), alive.end(), 0);
   for (int32_t length = 0; !alive.empty(); ++length) {
-    skipped.assign(alive.size(), length < options.min_length ? options.end : -1);
+    skipped.assign(alive.size(), length < options.min_length ? options.end : options.never);
     tokens = decoder.best(tokens, skipped);
     parents.clear();
     size_t kept = 0;
@@ -206,6 +206,8 @@ std::vector<std::vector<Hypothesis>> beam_search(StepDecoder& decoder, std::span
   require(options.beam >= 1 && options.beam <= 1024, "beam: got ", options.beam, ", wanted 1 to 1024");
   require(options.n_best >= 1 && options.n_best <= options.beam, "n-best: got ", options.n_best,
           ", wanted 1 to the beam's ", options.beam);
+  require(options.never < 0 || options.min_length == 0,
+          "beam: a token that is never chosen does not go with a least length");
   if (options.beam == 1 && !options.scores) return greedy_search(decoder, max_lengths, options);
   return Search(decoder, max_lengths, options).run();
 }

@@ -29,6 +29,7 @@ struct BeamOptions {
   int min_length = 0;        // tokens before an end may come; a sentence's most tokens come before this
   bool scores = true;  // false, with a beam of 1: hypotheses get no log-probability, which is much faster
   int32_t begin = 1, end = 2;
+  int32_t never = -1;  // a token that is never chosen; -1: any may be; does not go with min_length
 };
 
 struct Hypothesis {

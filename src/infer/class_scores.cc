@@ -3,6 +3,13 @@
 #include "base/error.h"
 
 namespace fovea::infer {
+namespace {
+
+double share(int64_t part, int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
 
 ClassScores score_classes(std::span<const int32_t> told, std::span<const int32_t> wanted, int64_t classes) {
   require(told.size() == wanted.size() && !told.empty(), "scores: ", told.size(), " classes told for ",
@@ -14,9 +21,6 @@ ClassScores score_classes(std::span<const int32_t> told, std::span<const int32_t
     return scores.confusion[static_cast<size_t>(row * classes + column)];
   };
   for (size_t i = 0; i < told.size(); ++i) ++cell(wanted[i], told[i]);
-  const auto share = [](int64_t part, int64_t whole) {
-    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-  };
   int64_t right = 0;
   for (int64_t c = 0; c < classes; ++c) {
     ClassScore& one = scores.classes[static_cast<size_t>(c)];
@@ -32,6 +36,42 @@ ClassScores score_classes(std::span<const int32_t> told, std::span<const int32_t
     scores.macro_f1 += one.f1 / static_cast<double>(classes);
   }
   scores.accuracy = share(right, static_cast<int64_t>(told.size()));
+  return scores;
+}
+
+LabelSetScores score_label_sets(std::span<const uint8_t> told, std::span<const uint8_t> wanted,
+                                int64_t labels) {
+  require(labels > 0 && told.size() == wanted.size() && !told.empty() &&
+              told.size() % static_cast<size_t>(labels) == 0,
+          "scores: ", told.size(), " decisions for ", wanted.size(), " of ", labels,
+          " labels, wanted as many, and at least one text");
+  LabelSetScores scores;
+  scores.labels.resize(static_cast<size_t>(labels));
+  std::vector<int64_t> right(static_cast<size_t>(labels)), named(static_cast<size_t>(labels));
+  const size_t texts = told.size() / static_cast<size_t>(labels);
+  for (size_t t = 0; t < texts; ++t) {
+    bool all = true;
+    for (size_t c = 0; c < static_cast<size_t>(labels); ++c) {
+      const bool said = told[t * static_cast<size_t>(labels) + c] != 0;
+      const bool is = wanted[t * static_cast<size_t>(labels) + c] != 0;
+      scores.labels[c].count += is;
+      named[c] += said;
+      right[c] += said && is;
+      all = all && said == is;
+    }
+    scores.exact += all ? 1.0 / static_cast<double>(texts) : 0;
+  }
+  int64_t all_right = 0, all_said = 0;
+  for (size_t c = 0; c < static_cast<size_t>(labels); ++c) {
+    ClassScore& one = scores.labels[c];
+    one.precision = share(right[c], named[c]);
+    one.recall = share(right[c], one.count);
+    one.f1 = share(2 * right[c], named[c] + one.count);
+    scores.macro_f1 += one.f1 / static_cast<double>(labels);
+    all_right += right[c];
+    all_said += named[c] + one.count;
+  }
+  scores.micro_f1 = share(2 * all_right, all_said);
   return scores;
 }
 

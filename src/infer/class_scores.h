@@ -23,4 +23,15 @@ struct ClassScores {
 // Both: one class in [0, classes) a text, as many of each and at least one.
 ClassScores score_classes(std::span<const int32_t> told, std::span<const int32_t> wanted, int64_t classes);
 
+// Texts with any number of labels each.
+struct LabelSetScores {
+  double micro_f1 = 0;  // over all decisions of all labels together
+  double macro_f1 = 0;  // mean over labels
+  double exact = 0;     // share of texts whose labels are all right
+  std::vector<ClassScore> labels;
+};
+// told, wanted: [texts, labels] of 0 and 1, as many of each and at least one text.
+LabelSetScores score_label_sets(std::span<const uint8_t> told, std::span<const uint8_t> wanted,
+                                int64_t labels);
+
 }  // namespace fovea::infer

@@ -24,13 +24,12 @@ class Decoder : public StepDecoder {
 
 }  // namespace
 
-Inference::Inference(const models::TranslationModel& model, Compute compute)
-    : model_(model),
-      prepared_(model, compute),
+DecoderInference::DecoderInference(const models::DecoderModel& model, Compute compute)
+    : prepared_(model, compute),
       output_(model.output_layer().weight.value(), value_of(model.output_layer().bias), compute) {}
 
-std::unique_ptr<StepDecoder> Inference::start(const models::Sentences& sources) const {
-  return std::make_unique<Decoder>(model_.decode(sources), output_);
+std::unique_ptr<StepDecoder> DecoderInference::start(std::unique_ptr<models::Decoding> decoding) const {
+  return std::make_unique<Decoder>(std::move(decoding), output_);
 }
 
 }  // namespace fovea

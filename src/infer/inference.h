@@ -1,4 +1,4 @@
-// A translation model in use: its weights packed, its output layer ready to choose tokens.
+// A model that writes tokens, in use: its weights packed, its output layer ready to choose tokens.
 #pragma once
 
 #include <memory>
@@ -9,20 +9,38 @@
 
 namespace fovea {
 
-class Inference {
+// Of any model that writes.
+class DecoderInference {
  public:
   // The model must outlive this object, and its weights must not change meanwhile. Throws Error when int8 is
   // asked for and a weight is not finite. Safe to use from several threads.
-  explicit Inference(const models::TranslationModel& model, Compute compute = Compute::float32);
+  explicit DecoderInference(const models::DecoderModel& model, Compute compute = Compute::float32);
 
-  // Reads the sources (each ending with data::kEnd) and stands before the first target token of each. The
-  // decoder must not outlive this object.
-  std::unique_ptr<StepDecoder> start(const models::Sentences& sources) const;
+  // Goes on with what the model's decode() gave. The decoder must not outlive this object.
+  std::unique_ptr<StepDecoder> start(std::unique_ptr<models::Decoding> decoding) const;
 
  private:
-  const models::TranslationModel& model_;
   nn::Prepared prepared_;
   OutputLayer output_;
 };
+
+// Of a model whose decode() reads sources of its own kind.
+template <class Model>
+class InferenceOf : public DecoderInference {
+ public:
+  explicit InferenceOf(const Model& model, Compute compute = Compute::float32)
+      : DecoderInference(model, compute), model_(model) {}
+  // Reads the sources and stands before the first target token of each.
+  template <class Source>
+  std::unique_ptr<StepDecoder> start(const Source& sources) const {
+    return DecoderInference::start(model_.decode(sources));
+  }
+
+ private:
+  const Model& model_;
+};
+
+// Sources are models::Sentences, each ending with data::kEnd.
+using Inference = InferenceOf<models::TranslationModel>;
 
 }  // namespace fovea

@@ -22,10 +22,20 @@ const Config& checked(const Config& c, const char* model) {
   return c;
 }
 
+AttentionSpec alignment_of(const BahdanauConfig& config) {
+  const BahdanauConfig standard;
+  const AttentionSpec spec =
+      nn::alignment_spec(config.attention, {.score = config.score, .selection = config.selection},
+                         {.score = standard.score, .selection = standard.selection});
+  require(spec.terms.gaussian == 0, "bahdanau: attention '", to_string(spec),
+          "': gaussian(sigma), a predicted place, works in the model luong");
+  return spec;
+}
+
 }  // namespace
 
 Bahdanau::Bahdanau(const BahdanauConfig& config, Rng& rng)
-    : Bahdanau(checked(config, "bahdanau"), {config.score, config.attention_width, config.selection}, rng) {}
+    : Bahdanau(checked(config, "bahdanau"), {alignment_of(config), config.attention_width}, rng) {}
 
 Bahdanau::Bahdanau(const RnnConfig& config, Rng& rng) : Bahdanau(checked(config, "rnn"), Choice{}, rng) {}
 
@@ -58,14 +68,11 @@ Bahdanau::Bahdanau(const RnnConfig& config, const Choice& choice, Rng& rng)
   output_bias = add_parameter("output_bias", nn::constant({config.target_vocabulary}, 0));
   add_child("encoder", encoder);
   add_child("bridge", bridge);
-  if (!choice.score.empty()) {
-    attention =
-        std::make_unique<nn::DecoderAttention>(nn::DecoderAttentionOptions{.query_width = width,
-                                                                           .key_width = 2 * width,
-                                                                           .score = choice.score,
-                                                                           .hidden = choice.width,
-                                                                           .selection = choice.selection},
-                                               rng);
+  if (choice.spec) {
+    attention = std::make_unique<nn::DecoderAttention>(
+        nn::DecoderAttentionOptions{
+            .query_width = width, .key_width = 2 * width, .spec = *choice.spec, .hidden = choice.width},
+        rng);
     add_child("attention", *attention);
   }
   const auto parts = [&](const std::string& name, int64_t rows, float bound) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -49,6 +50,7 @@ struct BahdanauConfig : RnnConfig {
   std::string score = "additive";
   int64_t attention_width = 0;  // inside an additive or concat score; 0: width
   std::string selection = "soft";
+  std::string attention = "";  // a spec; empty: made of score and selection
 
   // Whether `fovea explain` has weights to show.
   bool has_attention() const { return true; }
@@ -61,6 +63,9 @@ struct BahdanauConfig : RnnConfig {
             Field{"score", &T::score, "additive, dot, scaled_dot, cosine(0.1), bilinear, concat or location"},
             Field{"selection", &T::selection,
                   "how scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
+            Field{
+                "attention", &T::attention,
+                "alignment as a spec, such as \"additive / window(8,8) / sparsemax\" (default: made of score and selection)"},
             Sized{"attention_width", &T::attention_width,
                   "features inside an additive or concat score; 0: as many as the width",
                   between(0, 1 << 16)}});
@@ -115,9 +120,8 @@ class Bahdanau : public TranslationModel {
 
  private:
   struct Choice {
-    std::string score;  // empty: no attention
+    std::optional<AttentionSpec> spec = {};  // empty: no attention
     int64_t width = 0;
-    std::string selection = "soft";
   };
   Bahdanau(const RnnConfig& config, const Choice& attention, Rng& rng);
 

@@ -1,8 +1,11 @@
 #include "models/bert.h"
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 
 #include "autograd/ops.h"
+#include "models/long_attention.h"
 #include "nn/init.h"
 #include "nn/positions.h"
 
@@ -24,6 +27,15 @@ constexpr Alias kAliases[] = {{"hidden_size", "dim"},
                               {"classifier_dropout", "seq_classif_dropout"}};
 // What it has no choice of.
 constexpr const char* kNotDistilbert[] = {"type_vocab_size", "layer_norm_eps"};
+constexpr const char* kOnlyBigBird[] = {"attention_type",     "block_size", "num_random_blocks",
+                                        "rescale_embeddings", "use_bias",   "random_blocks"};
+
+constexpr const char* kRandomBlocks[] = {"paper", "hf-eval", "none"};
+
+bool is_one_of(std::span<const char* const> names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+constexpr const char* kRelative = "relative_attention_num_buckets";
 
 std::string name_in_file(const std::string& model_type, const std::string& field) {
   if (model_type != "distilbert") return field;
@@ -33,8 +45,33 @@ std::string name_in_file(const std::string& model_type, const std::string& field
 }
 
 bool is_in_file(const std::string& model_type, const std::string& field) {
-  return model_type != "distilbert" ||
-         std::find(std::begin(kNotDistilbert), std::end(kNotDistilbert), field) == std::end(kNotDistilbert);
+  const bool big_bird = model_type == "big_bird";
+  if (field == kRelative) return model_type == "mpnet";
+  if (field == "type_vocab_size" && model_type == "mpnet") return false;
+  if (field == "global_tokens") return big_bird || model_type == "longformer";
+  if (is_one_of(kOnlyBigBird, field)) return big_bird;
+  return model_type != "distilbert" || !is_one_of(kNotDistilbert, field);
+}
+
+// An int for all layers, or one for each.
+std::vector<int64_t> read_windows(const Json& json, int64_t layers, const std::string& where) {
+  constexpr int64_t kMostLayers = 1 << 20, kWidest = int64_t{1} << 30;
+  require(layers >= 1 && layers <= kMostLayers, where, ": num_hidden_layers is ", layers, ", wanted 1 to ",
+          kMostLayers);
+  std::vector<int64_t> windows;
+  const std::string name = where + ": attention_window";
+  if (json.contains("attention_window") && json["attention_window"].is_array())
+    value_from_json(json["attention_window"], windows, name);
+  else if (int64_t both = 512; true) {
+    if (json.contains("attention_window")) value_from_json(json["attention_window"], both, name);
+    windows.assign(static_cast<size_t>(layers), both);
+  }
+  require(static_cast<int64_t>(windows.size()) == layers, name, " has ", windows.size(),
+          " numbers, wanted one for each of the ", layers, " layers");
+  for (const int64_t both : windows)
+    require(both >= 2 && both <= kWidest && both % 2 == 0, name, " is ", both,
+            ", wanted an even number from 2 on: half of it is seen on each side");
+  return windows;
 }
 
 // Variants of the family that compute something else.
@@ -90,6 +127,9 @@ const BertConfig& checked(const BertConfig& c, const std::string& where) {
   require(c.pad_token_id.value_or(0) >= 0 && c.first_position() >= 0 && c.longest() >= 1, where,
           ": pad_token_id is ", c.pad_token_id.value_or(0), ", which leaves none of ",
           c.max_position_embeddings, " places");
+  // Hugging Face's MPNet has 32 whatever the config says.
+  require(c.model_type != "mpnet" || c.relative_attention_num_buckets == 32, where, ": ", kRelative, " is ",
+          c.relative_attention_num_buckets, ", wanted 32");
   const auto probability = [&](const char* name, float value) {
     require(value >= 0 && value < 1, where, ": ", name_in_file(c.model_type, name), " is ", value,
             ", wanted 0 or more and less than 1");
@@ -97,6 +137,19 @@ const BertConfig& checked(const BertConfig& c, const std::string& where) {
   probability("hidden_dropout_prob", c.hidden_dropout_prob);
   probability("attention_probs_dropout_prob", c.attention_probs_dropout_prob);
   probability("classifier_dropout", c.classifier_dropout.value_or(0));
+  require(c.attention_type == "block_sparse" || c.attention_type == "original_full", where,
+          ": attention_type is ", in_quotes(c.attention_type), ", wanted block_sparse or original_full");
+  require(is_one_of(kRandomBlocks, c.random_blocks), where, ": random_blocks is ", in_quotes(c.random_blocks),
+          ", wanted paper, hf-eval or none");
+  constexpr int64_t kMostBlock = 1 << 20;
+  require(c.block_size >= 1 && c.block_size <= kMostBlock && c.num_random_blocks >= 0 &&
+              c.num_random_blocks <= kMostBlock,
+          where, ": block_size ", c.block_size, " and num_random_blocks ", c.num_random_blocks,
+          ", wanted at least 1 and 0, and at most ", kMostBlock);
+  require(
+      c.model_type != "longformer" || static_cast<int64_t>(c.attention_window.size()) == c.num_hidden_layers,
+      where, ": attention_window has ", c.attention_window.size(), " numbers for ", c.num_hidden_layers,
+      " layers");
   require(c.layer_norm_eps > 0 && c.layer_norm_eps < 1, where, ": layer_norm_eps is ", c.layer_norm_eps,
           ", wanted a small number above 0");
   require(c.initializer_range >= 0 && c.initializer_range < 100, where, ": initializer_range is ",
@@ -109,7 +162,14 @@ const BertConfig& checked(const BertConfig& c, const std::string& where) {
   return c;
 }
 
-nn::TransformerOptions layer_options(const BertConfig& c) {
+// MPNet's buckets of distances are T5's.
+AttentionSpec layer_spec(const BertConfig& c) {
+  AttentionSpec spec;
+  if (c.model_type == "mpnet") spec.terms.relative = {.buckets = c.relative_attention_num_buckets};
+  return spec;
+}
+
+nn::TransformerOptions layer_options(const BertConfig& c, const Var& relative) {
   return {.width = c.hidden_size,
           .heads = c.num_attention_heads,
           .hidden = c.intermediate_size,
@@ -117,12 +177,24 @@ nn::TransformerOptions layer_options(const BertConfig& c) {
           .attention_dropout = c.attention_probs_dropout_prob,
           .hidden_dropout = 0,
           .activation = bert_activation(c.hidden_act),
-          .epsilon = c.layer_norm_eps};
+          .epsilon = c.layer_norm_eps,
+          .spec = layer_spec(c),
+          .qkv_bias = c.use_bias,
+          .global_projections = c.model_type == "longformer",
+          .relative = relative};
 }
 
-std::vector<int32_t> packed_positions(std::span<const int64_t> lengths, int64_t first) {
-  std::vector<int32_t> positions = nn::packed_positions(lengths);
-  for (int32_t& position : positions) position += static_cast<int32_t>(first);
+// RoBERTa and Longformer count the tokens that are no padding, and begin after the padding token's id, which
+// is the place of padding itself: a text may spell it out.
+std::vector<int32_t> positions_of(const Sentences& texts, const BertConfig& config) {
+  std::vector<int32_t> positions = nn::packed_positions(texts.lengths);
+  if (!config.counts_from_pad()) return positions;
+  const auto pad = static_cast<int32_t>(config.first_position() - 1);
+  int32_t place = pad;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (positions[i] == 0) place = pad;
+    positions[i] = texts.ids[i] == pad ? pad : ++place;
+  }
   return positions;
 }
 
@@ -137,14 +209,18 @@ Activation bert_activation(const std::string& hidden_act) {
 
 BertConfig bert_config(const Json& json, const std::string& where) {
   const bool known = json.is_object() && (json.contains("model_type") || json.contains("hidden_size"));
-  require(known, where,
-          ": not the config of a BERT-family model; wanted model_type bert, distilbert or roberta");
+  require(
+      known, where,
+      ": not the config of a BERT-family model; wanted model_type bert, distilbert, roberta, xlm-roberta, mpnet, "
+      "longformer or big_bird");
   BertConfig config;
   if (json.contains("model_type"))
     value_from_json(json["model_type"], config.model_type, where + ": model_type");
   const std::string& type = config.model_type;
-  require(type == "bert" || type == "distilbert" || type == "roberta", where, ": model_type is ",
-          in_quotes(type), ", wanted bert, distilbert or roberta");
+  constexpr const char* kTypes[] = {"bert",  "distilbert", "roberta", "xlm-roberta",
+                                    "mpnet", "longformer", "big_bird"};
+  require(is_one_of(kTypes, type), where, ": model_type is ", in_quotes(type),
+          ", wanted bert, distilbert, roberta, xlm-roberta, mpnet, longformer or big_bird");
   refuse_variants(json, where);
   // Where a file is silent, Hugging Face's own defaults hold.
   if (type == "distilbert") {
@@ -152,25 +228,49 @@ BertConfig bert_config(const Json& json, const std::string& where) {
     config.num_hidden_layers = 6;
     config.classifier_dropout = 0.2f;
   }
-  if (type == "roberta") {
-    config.vocab_size = 50265;
-    config.pad_token_id = 1;
+  if (config.counts_from_pad()) config.pad_token_id = 1;
+  if (type == "roberta") config.vocab_size = 50265;
+  if (type == "mpnet") {
+    config.vocab_size = 30527;
+    config.type_vocab_size = 0;
+  }
+  if (type == "longformer") config.pad_token_id = 1;
+  if (type == "big_bird") {
+    config.vocab_size = 50358;
+    config.max_position_embeddings = 4096;
+    config.hidden_act = "gelu_new";
   }
   for_each_field<BertConfig>([&](const auto& field) {
     const std::string name = name_in_file(type, field.name);
     if (is_in_file(type, field.name) && json.contains(name))
       value_from_json(json[name], config.*field.member, where + ": " + name);
   });
+  if (type == "longformer") config.attention_window = read_windows(json, config.num_hidden_layers, where);
   config.labels = read_labels(json, where);
+  if (config.problem_type) {
+    const std::string& problem = *config.problem_type;
+    require(problem == "single_label_classification" || problem == "multi_label_classification" ||
+                problem == "regression",
+            where, ": problem_type is ", in_quotes(problem),
+            ", wanted single_label_classification, multi_label_classification or regression");
+  }
   return checked(config, where);
 }
 
 Json bert_config_json(const BertConfig& config) {
   Json json = Json::object();
   for_each_field<BertConfig>([&](const auto& field) {
+    using Value = std::remove_cvref_t<decltype(config.*field.member)>;
+    // What transformers leaves out when it is not known.
+    if constexpr (std::same_as<Value, std::optional<std::string>> || std::same_as<Value, std::optional<bool>>)
+      if (!(config.*field.member)) return;
     if (is_in_file(config.model_type, field.name))
       json[name_in_file(config.model_type, field.name)] = value_to_json(config.*field.member);
   });
+  if (config.model_type == "longformer") json["attention_window"] = config.attention_window;
+  // Fovea's own settings stand there only where they say something.
+  if (config.global_tokens.empty()) json.erase("global_tokens");
+  if (config.random_blocks == BertConfig().random_blocks) json.erase("random_blocks");
   if (config.labels.empty()) return json;
   for (size_t i = 0; i < config.labels.size(); ++i) {
     json["id2label"][std::to_string(i)] = config.labels[i];
@@ -190,7 +290,12 @@ Bert::MaskedLm::MaskedLm(const BertConfig& config, Rng& rng)
 
 Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     : embedding_norm(checked(config, config.model_type).hidden_size, config.layer_norm_eps),
-      encoder(layer_options(config), config.num_hidden_layers, false, rng),
+      relative_bias(config.model_type != "mpnet"
+                        ? Var()
+                        : add_parameter("relative_bias", nn::constant({config.relative_attention_num_buckets,
+                                                                       config.num_attention_heads},
+                                                                      0))),
+      encoder(layer_options(config, relative_bias), config.num_hidden_layers, false, rng),
       config_(config),
       heads_(heads),
       token_output_([this] {
@@ -228,6 +333,7 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     config_.labels.clear();
     for (int64_t i = 0; i < heads.labels; ++i) config_.labels.push_back("LABEL_" + std::to_string(i));
   }
+  if (config.model_type == "longformer" && heads.labels > 0) global_ = data::GlobalTokens::first();
   if (nn::parameters_are_drawn()) draw(parameters(), rng);
 }
 
@@ -247,6 +353,26 @@ void Bert::name_labels(std::vector<std::string> labels) {
   config_.labels = std::move(labels);
 }
 
+void Bert::choose_global(const std::string& choice, const data::Tokenizer& tokenizer) {
+  require(config_.is_long(), "global tokens are for Longformer and BigBird; in a model of type ",
+          config_.model_type, " every token sees all tokens");
+  global_ = choice == "none" ? data::GlobalTokens() : data::GlobalTokens(choice, tokenizer);
+  config_.global_tokens = choice;
+}
+
+void Bert::choose_random_blocks(const std::string& choice) {
+  require(config_.model_type == "big_bird", "random blocks are for BigBird; this model is of type ",
+          config_.model_type);
+  require(is_one_of(kRandomBlocks, choice), "random blocks: got ", in_quotes(choice),
+          ", wanted paper, hf-eval or none");
+  config_.random_blocks = choice;
+}
+
+void Bert::describe_task(const std::optional<std::string>& problem_type, bool pairs) {
+  config_.problem_type = problem_type;
+  config_.pairs = pairs ? std::optional(true) : std::nullopt;
+}
+
 Var Bert::dropped(const Var& x, float dropout, nn::Context& context) const {
   const float rate = context.rate(dropout);
   return fovea::dropout(x, rate, rate > 0 ? context.next_seed() : 0);
@@ -263,17 +389,24 @@ Var Bert::hidden(const Sentences& texts, std::span<const int32_t> types, nn::Con
   for (const int32_t type : types)
     require(type >= 0 && (type < config_.type_vocab_size || !type_embedding.defined()), config_.model_type,
             ": token type ", type, "; wanted 0 to ", config_.type_vocab_size - 1);
-  const std::vector<int32_t> positions = packed_positions(texts.lengths, config_.first_position());
+  const std::vector<int32_t> positions = positions_of(texts, config_);
   Var added = embedding(position_embedding, positions);
   if (type_embedding.defined()) {
     const std::vector<int32_t> zeros(types.empty() ? texts.ids.size() : 0);
     added = embedding(type_embedding, types.empty() ? zeros : types, {.added = added});
   }
-  const Var x = embedding_norm(embedding(word_embedding, texts.ids, {.added = added}));
-  const Var in =
-      dropped(reshape(x, {1, texts.total(), config_.hidden_size}), config_.hidden_dropout_prob, context);
-  return reshape(encoder(in, context, {.self = documents(texts.lengths)}),
-                 {texts.total(), config_.hidden_size});
+  const float scale = config_.rescale_embeddings ? std::sqrt(static_cast<float>(config_.hidden_size)) : 1;
+  const Var sum = embedding(word_embedding, texts.ids, {.scale = scale, .added = added});
+  const Shape packed{1, texts.total(), config_.hidden_size};
+  const float rate = config_.hidden_dropout_prob;
+  const Var in = config_.model_type == "big_bird"
+                     ? embedding_norm(dropped(reshape(sum, packed), rate, context))
+                     : dropped(reshape(embedding_norm(sum), packed), rate, context);
+  std::optional<LongAttention> limited;
+  if (config_.is_long()) limited.emplace(config_, texts, global_, context.training);
+  const nn::Visibility visible =
+      limited ? limited->visibility() : nn::Visibility{.self = documents(texts.lengths)};
+  return reshape(encoder(in, context, visible), {texts.total(), config_.hidden_size});
 }
 
 Var Bert::first_tokens(const Var& hidden, std::span<const int64_t> lengths) const {
@@ -291,7 +424,10 @@ Var Bert::first_tokens(const Var& hidden, std::span<const int64_t> lengths) cons
 }
 
 Var Bert::through_pooler(const Var& first) const {
-  return config_.model_type == "distilbert" ? (*pooler)(first, Activation::relu) : tanh((*pooler)(first));
+  if (config_.model_type == "distilbert") return (*pooler)(first, Activation::relu);
+  if (config_.model_type == "big_bird" && heads_.labels > 0)
+    return (*pooler)(first, bert_activation(config_.hidden_act));
+  return tanh((*pooler)(first));
 }
 
 Var Bert::pooled(const Var& hidden, std::span<const int64_t> lengths) const {
@@ -302,15 +438,15 @@ Var Bert::class_logits(const Var& hidden, std::span<const int64_t> lengths, nn::
   require(classifier != nullptr, config_.model_type, ": the model has no classifier");
   const float dropout = config_.classifier_dropout.value_or(config_.hidden_dropout_prob);
   Var first = first_tokens(hidden, lengths);
-  if (config_.model_type == "roberta") first = dropped(first, dropout, context);
+  if (config_.counts_from_pad() || config_.is_long()) first = dropped(first, dropout, context);
   return (*classifier)(dropped(through_pooler(first), dropout, context));
 }
 
 Var Bert::masked_states(const Var& rows) const {
   require(masked_lm != nullptr, config_.model_type, ": the model has no head for masked tokens");
-  // RoBERTa's head is gelu whatever the layers are.
+  // RoBERTa's and Longformer's head is gelu whatever the layers are.
   const Activation activation =
-      config_.model_type == "roberta" ? Activation::gelu : bert_activation(config_.hidden_act);
+      config_.counts_from_pad() ? Activation::gelu : bert_activation(config_.hidden_act);
   return masked_lm->norm(masked_lm->dense(rows, activation));
 }
 

@@ -1,5 +1,7 @@
-// BERT of Devlin et al. (2019) and its kin: DistilBERT (Sanh et al. 2019) and RoBERTa (Liu et al. 2019),
-// which differ in how they begin and end, not in their layers.
+// BERT of Devlin et al. (2019) and its kin: DistilBERT (Sanh et al. 2019), RoBERTa (Liu et al. 2019) and
+// XLM-RoBERTa (Conneau et al. 2020), which differ in how they begin and end, not in their layers; MPNet (Song et
+// al. 2020), whose layers add a bias for the distance of two tokens; and Longformer and BigBird, which differ in what a
+// token sees (models/long_attention.h).
 //
 // A text is read whole: word, place and kind of every token are added, layers of self-attention follow, and
 // heads read what comes out: the first token for whole texts, every token for masked ones.
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "data/global_tokens.h"
 #include "io/json.h"
 #include "models/translation.h"
 #include "nn/projection.h"
@@ -23,7 +26,8 @@ namespace fovea::models {
 // The names are those of Hugging Face's config.json; DistilBERT's own names for them are read and written
 // too.
 struct BertConfig {
-  std::string model_type = "bert";  // or "distilbert", "roberta"
+  std::string model_type =
+      "bert";  // or "distilbert", "roberta", "xlm-roberta", "mpnet", "longformer", "big_bird"
   int64_t vocab_size = 30522, hidden_size = 768, num_hidden_layers = 12, num_attention_heads = 12;
   int64_t intermediate_size = 3072, max_position_embeddings = 512;
   int64_t type_vocab_size = 2;  // 0: tokens have no kinds
@@ -33,12 +37,28 @@ struct BertConfig {
   std::optional<float> classifier_dropout = {};  // empty: as hidden_dropout_prob
   float layer_norm_eps = 1e-12f, initializer_range = 0.02f;
   bool tie_word_embeddings = true;
-  std::vector<std::string> labels = {};  // of a classifier, in id2label; not among the fields
+  // How a classifier's labels are read: single_label_classification, multi_label_classification or regression;
+  // empty: as the number of labels says.
+  std::optional<std::string> problem_type = {};
+  std::optional<bool> pairs = {};               // Fovea's own: texts were pairs in training
+  int64_t relative_attention_num_buckets = 32;  // MPNet
+  // BigBird.
+  std::string attention_type = "block_sparse";  // or "original_full"
+  int64_t block_size = 64, num_random_blocks = 3;
+  bool rescale_embeddings = false, use_bias = true;
+  std::string random_blocks = "paper";  // or "hf-eval", "none"
+  // Longformer and BigBird; "none" or as data::GlobalTokens has it. Empty: the first token for classifiers on
+  // Longformer, none otherwise.
+  std::string global_tokens = "";
+  // Not among the fields:
+  std::vector<int64_t> attention_window = {};  // Longformer: of each layer, both sides together
+  std::vector<std::string> labels = {};        // of a classifier, in id2label
 
   static constexpr auto fields() {
     using T = BertConfig;
     return std::tuple{
-        Field{"model_type", &T::model_type, "bert, distilbert or roberta"},
+        Field{"model_type", &T::model_type,
+              "bert, distilbert, roberta, xlm-roberta, mpnet, longformer or big_bird"},
         Field{"vocab_size", &T::vocab_size, "tokens"},
         Field{"hidden_size", &T::hidden_size, "features of a token between layers"},
         Field{"num_hidden_layers", &T::num_hidden_layers, "layers"},
@@ -55,11 +75,32 @@ struct BertConfig {
         Field{"layer_norm_eps", &T::layer_norm_eps, "added to a variance before its root is taken"},
         Field{"initializer_range", &T::initializer_range, "deviation that fresh weights are drawn with"},
         Field{"tie_word_embeddings", &T::tie_word_embeddings,
-              "the masked-token head reads the table of words"}};
+              "the masked-token head reads the table of words"},
+        Field{"problem_type", &T::problem_type,
+              "single_label_classification, multi_label_classification or regression"},
+        Field{"pairs", &T::pairs, "texts are pairs"},
+        Field{"relative_attention_num_buckets", &T::relative_attention_num_buckets,
+              "classes of distances between two tokens"},
+        Field{"attention_type", &T::attention_type, "block_sparse or original_full"},
+        Field{"block_size", &T::block_size, "tokens of a block"},
+        Field{"num_random_blocks", &T::num_random_blocks, "random blocks that a block of tokens sees"},
+        Field{"rescale_embeddings", &T::rescale_embeddings, "word vectors times the root of their width"},
+        Field{"use_bias", &T::use_bias, "biases on queries, keys and values"},
+        Field{"random_blocks", &T::random_blocks,
+              "paper (drawn in training; block 0 instead in use), hf-eval (always block 0) or none"},
+        Field{"global_tokens", &T::global_tokens, "tokens that see all and are seen by all"}};
+  }
+
+  // Longformer and BigBird: what a token sees is limited.
+  bool is_long() const { return model_type == "longformer" || model_type == "big_bird"; }
+  // Positions are counted from the padding token's id on.
+  bool counts_from_pad() const {
+    return model_type == "roberta" || model_type == "xlm-roberta" || model_type == "mpnet" ||
+           model_type == "longformer";
   }
 
   // The row of the first token's place.
-  int64_t first_position() const { return model_type == "roberta" ? pad_token_id.value_or(1) + 1 : 0; }
+  int64_t first_position() const { return counts_from_pad() ? pad_token_id.value_or(1) + 1 : 0; }
   // Tokens of the longest text.
   int64_t longest() const { return max_position_embeddings - first_position(); }
 };
@@ -83,9 +124,9 @@ struct BertHeads {
 };
 
 // Parameters: embeddings.word [vocab_size, E], .position, .type (unless there are no kinds), .norm...;
-// encoder... as nn::TransformerEncoder names them; pooler.weight, .bias; masked_lm.dense..., .norm..., .bias
-// [vocab_size], .output [vocab_size, E] unless it is the table of words; next_sentence.weight, .bias;
-// classifier.weight, .bias.
+// relative_bias [buckets, heads] of MPNet; encoder... as nn::TransformerEncoder names them; pooler.weight, .bias;
+// masked_lm.dense..., .norm..., .bias [vocab_size], .output [vocab_size, E] unless it is the table of words;
+// next_sentence.weight, .bias; classifier.weight, .bias.
 // Attention calls are named "encoder.0.self", "encoder.1.self", ...
 class Bert : public nn::Module {
  public:
@@ -123,8 +164,16 @@ class Bert : public nn::Module {
   const BertHeads& heads() const { return heads_; }
   // Names the classifier's classes, one for each.
   void name_labels(std::vector<std::string> labels);
+  // Longformer and BigBird: which tokens are global from now on, "none" or as data::GlobalTokens has it. Throws Error for other
+  // models, whose tokens all see each other, and on a choice that makes no sense.
+  void choose_global(const std::string& choice, const data::Tokenizer& tokenizer);
+  // BigBird, in training: "paper", "hf-eval" or "none". Throws Error for other models.
+  void choose_random_blocks(const std::string& choice);
+  // What a config file should say of a classifier's labels and texts.
+  void describe_task(const std::optional<std::string>& problem_type, bool pairs);
   Var word_embedding, position_embedding, type_embedding;  // type_embedding: undefined without kinds
   nn::LayerNorm embedding_norm;
+  Var relative_bias;  // undefined but for MPNet
   nn::TransformerEncoder encoder;
   std::unique_ptr<nn::Linear> pooler, next_sentence, classifier;  // null: without
   std::unique_ptr<MaskedLm> masked_lm;
@@ -137,6 +186,7 @@ class Bert : public nn::Module {
 
   BertConfig config_;
   BertHeads heads_;
+  data::GlobalTokens global_;
   nn::Projection token_output_;  // of masked_lm
 };
 

@@ -10,7 +10,7 @@ BertClassifier::BertClassifier(std::unique_ptr<Bert> bert) : bert_(std::move(ber
 }
 
 Var BertClassifier::logits(const Sentences& texts, nn::Context& context) const {
-  return bert_->class_logits(bert_->hidden(texts, {}, context), texts.lengths, context);
+  return bert_->class_logits(bert_->hidden(texts, texts.types(), context), texts.lengths, context);
 }
 
 }  // namespace fovea::models

@@ -16,6 +16,7 @@ class BertClassifier : public ClassificationModel {
   data::TextForm form() const override { return data::TextForm::marked; }
   Var logits(const Sentences& texts, nn::Context& context) const override;
   const Bert& bert() const { return *bert_; }
+  Bert& bert() { return *bert_; }
 
  private:
   std::unique_ptr<Bert> bert_;

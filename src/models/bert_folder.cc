@@ -8,6 +8,7 @@
 #include "autograd/tape.h"
 #include "io/file.h"
 #include "models/bert_names.h"
+#include "models/published_weights.h"
 #include "nn/weights.h"
 
 namespace fovea::models {
@@ -59,8 +60,9 @@ double element_count(const BertConfig& c) {
   const auto e = static_cast<double>(c.hidden_size), hidden = static_cast<double>(c.intermediate_size);
   const double rows = static_cast<double>(c.vocab_size) + static_cast<double>(c.max_position_embeddings) +
                       static_cast<double>(c.type_vocab_size) + 2;
-  return rows * e +
-         static_cast<double>(c.num_hidden_layers) * (4 * e * (e + 1) + 2 * e * hidden + hidden + 5 * e);
+  const double projections = c.model_type == "longformer" ? 7 : 4, biases = c.use_bias ? projections : 1;
+  return rows * e + static_cast<double>(c.num_hidden_layers) *
+                        (projections * e * e + biases * e + 2 * e * hidden + hidden + 5 * e);
 }
 
 // Before memory is taken by what a config claims, it must agree with what the file holds.
@@ -96,30 +98,28 @@ void refuse_leftovers(const WeightFolder& weights, const BertConfig& config, con
 
 // The tensor of one parameter, its parts joined. Throws Error naming a part of another shape.
 Tensor read(const WeightFolder& weights, const Names& names, const BertName& name, const Shape& shape) {
-  const auto parts = static_cast<int64_t>(name.theirs.size());
-  Tensor whole = parts > 1 ? Tensor(shape) : Tensor();
-  Shape wanted = shape;
-  wanted.set(0, shape[0] / parts);
-  for (int64_t i = 0; i < parts; ++i) {
-    const std::string& theirs = name.theirs[static_cast<size_t>(i)];
-    const std::string found = names.find(theirs, name.of_head);
-    require(!found.empty(), weights.where(), ": no tensor ",
+  std::vector<std::string> found;
+  for (const std::string& theirs : name.theirs) {
+    found.push_back(names.find(theirs, name.of_head));
+    require(!found.back().empty(), weights.where(), ": no tensor ",
             in_quotes(name.of_head ? theirs : names.prefix() + theirs));
-    const Shape& got = weights.entry(found).shape;
-    require(got == wanted, weights.where(), ": ", in_quotes(found), " has shape ", got, ", wanted ", wanted);
-    if (parts == 1) return weights.tensor(found);
-    whole.narrow(0, i * wanted[0], wanted[0]).copy_from(weights.tensor(found));
   }
-  return whole;
+  return joined_tensor(weights, found, shape);
 }
 
-// What a wanted model can take from the folder.
-BertHeads heads_to_read(const BertHeads& wanted, const BertHeads& there) {
-  const bool same_labels = wanted.labels == there.labels;
-  return {.pooler = wanted.pooler && there.pooler,
-          .masked_lm = wanted.masked_lm && there.masked_lm,
-          .next_sentence = wanted.next_sentence && there.next_sentence,
-          .labels = same_labels ? wanted.labels : 0};
+// What a wanted model can take from the folder: the encoder, and of the heads what is there. A classifier of
+// other labels keeps its pooler.
+std::vector<BertName> names_to_read(const BertConfig& config, const BertHeads& wanted, const BertHeads& there,
+                                    const Names& names) {
+  std::vector<BertName> all = bert_names(config, wanted);
+  const bool pooler = has_all(names, all, "pooler.");
+  std::erase_if(all, [&](const BertName& name) {
+    return (!pooler && name.ours.starts_with("pooler.")) ||
+           (!there.masked_lm && name.ours.starts_with("masked_lm.")) ||
+           (!there.next_sentence && name.ours.starts_with("next_sentence.")) ||
+           (wanted.labels != there.labels && name.ours.starts_with("classifier."));
+  });
+  return all;
 }
 
 }  // namespace
@@ -136,10 +136,12 @@ BertHeads heads_in(const WeightFolder& weights, const BertConfig& config) {
   const std::vector<BertName> all =
       names_around_layers(config, {.pooler = true, .masked_lm = true, .next_sentence = true, .labels = 1});
   BertHeads heads;
-  heads.pooler = has_all(names, all, "pooler.");
+  // A classifier may have a pooler of its own beside the encoder's.
+  heads.pooler = has_all(names, names_around_layers(config, {.pooler = true}), "pooler.");
   heads.masked_lm = has_all(names, all, "masked_lm.");
   heads.next_sentence = config.model_type == "bert" && heads.pooler && has_all(names, all, "next_sentence.");
-  if (!heads.pooler || !has_all(names, all, "classifier.")) return heads;
+  if (!has_all(names, all, "pooler.") || !has_all(names, all, "classifier.")) return heads;
+  heads.pooler = true;
   for (const BertName& name : all)
     if (name.ours == "classifier.weight") {
       const Shape& shape = weights.entry(names.find(name.theirs[0], true)).shape;
@@ -168,7 +170,7 @@ LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertH
   }
   std::unordered_map<std::string, Var> fresh;
   for (const auto& [name, parameter] : loaded.network->parameters()) fresh.emplace(name, parameter);
-  for (const BertName& name : bert_names(config, heads_to_read(loaded.network->heads(), there))) {
+  for (const BertName& name : names_to_read(config, loaded.network->heads(), there, names)) {
     const auto place = fresh.find(name.ours);
     FOVEA_ASSERT(place != fresh.end());
     take_value(place->second, read(weights, names, name, place->second.shape()));
@@ -190,14 +192,9 @@ std::vector<TensorToWrite> bert_weights(const Bert& network) {
   const std::string prefix = bert_prefix(network.config());
   std::vector<TensorToWrite> all;
   for (const BertName& name : bert_names(network.config(), network.heads())) {
-    const Tensor& whole = values.at(name.ours);
-    const auto parts = static_cast<int64_t>(name.theirs.size());
-    const int64_t rows = whole.size(0) / parts;
-    for (int64_t i = 0; i < parts; ++i) {
-      const std::string& theirs = name.theirs[static_cast<size_t>(i)];
-      all.push_back(
-          TensorToWrite::floats(name.of_head ? theirs : prefix + theirs, whole.narrow(0, i * rows, rows)));
-    }
+    std::vector<std::string> theirs;
+    for (const std::string& part : name.theirs) theirs.push_back(name.of_head ? part : prefix + part);
+    append_shares(all, theirs, values.at(name.ours));
   }
   return all;
 }
@@ -206,7 +203,13 @@ void save_bert(const fs::path& folder, const Bert& network) {
   make_directories(folder);
   save_safetensors(folder / "model.safetensors", bert_weights(network), nn::weights_metadata());
   const std::string& type = network.config().model_type;
-  const std::string family = type == "bert" ? "Bert" : type == "roberta" ? "Roberta" : "DistilBert";
+  const std::string family = type == "bert"          ? "Bert"
+                             : type == "roberta"     ? "Roberta"
+                             : type == "xlm-roberta" ? "XLMRoberta"
+                             : type == "mpnet"       ? "MPNet"
+                             : type == "longformer"  ? "Longformer"
+                             : type == "big_bird"    ? "BigBird"
+                                                     : "DistilBert";
   const BertHeads& heads = network.heads();
   const char* kind = heads.labels > 0                         ? "ForSequenceClassification"
                      : heads.masked_lm && heads.next_sentence ? "ForPreTraining"

@@ -15,6 +15,8 @@ struct Table {
   std::vector<Row> next_sentence;  // none: the family has no such head
   std::vector<Row> untied;         // of a masked-token head that does not read the table of words
   bool pooler_of_head;             // the pooler belongs to the classifier
+  // Of a classifier whose own dense layer takes the place of the encoder's pooler.
+  std::vector<Row> classifier_pooler = {};
 };
 
 const std::vector<Row> kEmbeddings = {
@@ -111,9 +113,61 @@ const Table kDistilbert = {
     .pooler_of_head = true,
 };
 
+// RoBERTa's names, the projections of global tokens, and an encoder that may have a pooler of its own.
+const Table kLongformer = [] {
+  Table table = kRoberta;
+  table.prefix = "longformer.";
+  table.layer.push_back({"self_attn.global_in_proj_weight",
+                         {"attention.self.query_global.weight", "attention.self.key_global.weight",
+                          "attention.self.value_global.weight"}});
+  table.layer.push_back({"self_attn.global_in_proj_bias",
+                         {"attention.self.query_global.bias", "attention.self.key_global.bias",
+                          "attention.self.value_global.bias"}});
+  table.classifier_pooler = table.pooler;
+  table.pooler = kBert.pooler;
+  table.pooler_of_head = false;
+  return table;
+}();
+
+// BERT's names with RoBERTa's classifier.
+const Table kBigBird = [] {
+  Table table = kBert;
+  table.pooler = {{"pooler.weight", {"pooler.weight"}}, {"pooler.bias", {"pooler.bias"}}};
+  table.classifier_pooler = kRoberta.pooler;
+  table.classifier = kRoberta.classifier;
+  return table;
+}();
+
+// RoBERTa's heads on layers with names of their own, and one table of distances for all of them.
+const Table kMpnet = [] {
+  Table table = kRoberta;
+  table.prefix = "mpnet.";
+  std::erase_if(table.embeddings, [](const Row& row) { return row.ours == std::string("embeddings.type"); });
+  table.embeddings.push_back({"relative_bias", {"encoder.relative_attention_bias.weight"}});
+  table.layer = {
+      {"self_attn.in_proj_weight",
+       {"attention.attn.q.weight", "attention.attn.k.weight", "attention.attn.v.weight"}},
+      {"self_attn.in_proj_bias", {"attention.attn.q.bias", "attention.attn.k.bias", "attention.attn.v.bias"}},
+      {"self_attn.out_proj.weight", {"attention.attn.o.weight"}},
+      {"self_attn.out_proj.bias", {"attention.attn.o.bias"}},
+      {"linear1.weight", {"intermediate.dense.weight"}},
+      {"linear1.bias", {"intermediate.dense.bias"}},
+      {"linear2.weight", {"output.dense.weight"}},
+      {"linear2.bias", {"output.dense.bias"}},
+      {"norm1.weight", {"attention.LayerNorm.weight"}},
+      {"norm1.bias", {"attention.LayerNorm.bias"}},
+      {"norm2.weight", {"output.LayerNorm.weight"}},
+      {"norm2.bias", {"output.LayerNorm.bias"}},
+  };
+  return table;
+}();
+
 const Table& table_of(const BertConfig& config) {
+  if (config.model_type == "longformer") return kLongformer;
+  if (config.model_type == "big_bird") return kBigBird;
+  if (config.model_type == "mpnet") return kMpnet;
   if (config.model_type == "distilbert") return kDistilbert;
-  return config.model_type == "roberta" ? kRoberta : kBert;
+  return config.counts_from_pad() ? kRoberta : kBert;
 }
 
 }  // namespace
@@ -136,7 +190,11 @@ std::vector<BertName> bert_names(const BertConfig& config, const BertHeads& head
     const std::string number = std::to_string(i) + ".";
     add(table.layer, "encoder.layers." + number, table.layers + number, false);
   }
-  if (heads.pooler || heads.next_sentence || heads.labels > 0)
+  if (!config.use_bias)
+    std::erase_if(names, [](const BertName& name) { return name.ours.ends_with("in_proj_bias"); });
+  if (heads.labels > 0 && !table.classifier_pooler.empty())
+    add(table.classifier_pooler, "", "", true);
+  else if (heads.pooler || heads.next_sentence || heads.labels > 0)
     add(table.pooler, "", "", table.pooler_of_head);
   if (heads.masked_lm) add(table.masked_lm, "", "", true);
   if (heads.masked_lm && !config.tie_word_embeddings) {

@@ -65,8 +65,8 @@ struct GlimpseSizes {
 
 struct RamConfig : GlimpseSizes {
   int64_t copies = 1;
-  float deviation = 0.1f;
-  float reinforce = 1;
+  float deviation = 0.15f;
+  float reinforce = 0.1f;
 
   static constexpr auto fields() {
     using T = RamConfig;

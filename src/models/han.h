@@ -2,6 +2,7 @@
 // a learned query says what counts.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <tuple>
 
@@ -15,9 +16,11 @@ namespace fovea::models {
 
 struct HanConfig {
   int64_t vocabulary = 0, classes = 0;
+  bool pairs = false;
   int64_t embedding = 128;
   int64_t width = 64;
   int64_t attention_width = 0;
+  std::string score = "additive";
   std::string selection = "soft";
   float dropout = 0.5f;
 
@@ -29,21 +32,24 @@ struct HanConfig {
     return std::tuple{
         Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
         Sized{"classes", &T::classes, "labels", between(0, 1e6)},
+        Field{"pairs", &T::pairs, "texts are pairs"},
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
         Sized{"width", &T::width, "features of the states of each direction, for words and for sentences",
               kWidths},
         Sized{"attention_width", &T::attention_width,
-              "features inside the additive score; 0: as many as the states", between(0, 1 << 16)},
+              "features inside an additive or gated score; 0: as many as the states", between(0, 1 << 16)},
+        Field{"score", &T::score,
+              "how the learned queries meet a state: additive, gated, dot, scaled_dot, cosine(0.1)"},
         Field{
             "selection", &T::selection,
-            "how a query chooses among words, and among sentences: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
+            "how a query chooses among words, and among sentences: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"},
         Sized{"dropout", &T::dropout, "dropout rate on embeddings, on sentences and before the output layer",
               probability()}};
   }
 };
 
 // Parameters: embedding; words..., sentences... (nn::GRU, both ways); word_attention...,
-// sentence_attention... (nn::AttentionPooling); output...
+// sentence_attention... (nn::AttentionPooling); pair... (PairFeatures, of pairs); output...
 class Han : public ClassificationModel {
  public:
   // Throws Error on a config that makes no sense.
@@ -56,6 +62,7 @@ class Han : public ClassificationModel {
   Var embedding_;
   nn::GRU words_, sentences_;
   nn::AttentionPooling word_attention_, sentence_attention_;
+  std::unique_ptr<PairFeatures> pair_;  // of pairs
   nn::Linear output_;
 };
 

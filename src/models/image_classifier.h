@@ -1,89 +1,28 @@
-// A residual network for small pictures (He et al. 2016, the one for CIFAR), with attention over channels,
-// places or branches in every block.
+// What every image classifier is: a network that scores the classes of a picture.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <span>
-#include <string>
-#include <tuple>
-#include <vector>
 
-#include "models/size_ranges.h"
-#include "nn/gates.h"
+#include "autograd/ops_conv.h"
+#include "nn/module.h"
 
 namespace fovea::models {
 
-struct ImageClassifierConfig {
-  int64_t classes = 0;
-  int64_t channels = 3;  // of a picture: 1 is grey
-  int64_t depth = 20;    // 6 n + 2 layers: three stages of n blocks of two
-  int64_t width = 16;    // features of the first stage; the second has twice, the third four times as many
-  std::string gate = "none";
-  int64_t reduction = 8;
-
-  // Whether `fovea explain` has weights to show.
-  bool has_attention() const { return gate != "none"; }
-
-  static constexpr auto fields() {
-    using T = ImageClassifierConfig;
-    return std::tuple{
-        Sized{"classes", &T::classes, "kinds of pictures", between(0, 1e6)},
-        Sized{"channels", &T::channels, "channels of a picture: 1 for grey, 3 for colours", between(1, 1024)},
-        Sized{"depth", &T::depth, "layers: 8, 14, 20, ... (6 n + 2)", between(8, 1202)},
-        Sized{"width", &T::width, "features of the first stage", kWidths},
-        Field{"gate", &T::gate,
-              "attention in every block: none, se (channels), cbam (channels, places) or sk (branches)"},
-        Sized{"reduction", &T::reduction, "how much narrower a gate's small network is than its features",
-              between(1, 1 << 16)}};
-  }
-};
-
-// conv1, norm1, relu; conv2, norm2 (or sk, which stands for both); the gate; plus the shortcut; relu.
-// Children: those names, and shortcut.conv, shortcut.norm where the size changes.
-class ResidualBlock : public nn::Module {
- public:
-  ResidualBlock(const ImageClassifierConfig& config, int64_t in, int64_t out, int64_t stride, Rng& rng);
-  // Shown to observers under this name, at this site.
-  Var operator()(const Var& x, const nn::Context& context, std::string_view name,
-                 const AttentionSite& site) const;
-
- private:
-  nn::Conv2d conv1_;
-  nn::BatchNorm2d norm1_;
-  std::unique_ptr<nn::Conv2d> conv2_, shortcut_;
-  std::unique_ptr<nn::BatchNorm2d> norm2_, shortcut_norm_;
-  std::unique_ptr<nn::SqueezeExcite> se_;
-  std::unique_ptr<nn::Cbam> cbam_;
-  std::unique_ptr<nn::SelectiveKernel> sk_;
-};
-
-// Parameters: conv, norm; stages.s.b as the blocks name them; output [classes, 4 width]. Observers see the
-// gates of block b of stage s as "stages.s.b.gate" (".channel" and ".spatial" behind it for cbam).
 class ImageClassifier : public nn::Module {
  public:
-  // Throws Error on a config that makes no sense.
-  ImageClassifier(const ImageClassifierConfig& config, Rng& rng);
+  // x: [N, H, W, channels] -> [N, classes]. An AttentionObserver sees gates and self-attention on the way.
+  virtual Var logits(const Var& x, nn::Context& context) const = 0;
+  virtual int64_t classes() const = 0;
+  virtual int64_t channels() const = 0;
+  // The only size of picture that the network takes; 0 x 0: any.
+  virtual Size2d picture_size() const { return 0; }
+  // Rows and columns of the patches that self-attention sees behind its class token; 0 x 0: there is none.
+  virtual Size2d patch_grid() const { return 0; }
 
-  // x: [N, H, W, channels], any H and W -> [N, H / 4, W / 4, 4 width], rounded up.
-  Var features(const Var& x, const nn::Context& context) const;
-  // -> [N, classes]
-  Var logits(const Var& x, const nn::Context& context) const;
-  // Mean cross-entropy; labels: one class for every picture.
-  Var loss(const Var& x, std::span<const int32_t> labels, float smoothing, const nn::Context& context) const;
-
-  const ImageClassifierConfig& config() const { return config_; }
-
- private:
-  struct NamedBlock {
-    std::string gate_name;
-    std::unique_ptr<ResidualBlock> block;
-    AttentionSite site;
-  };
-  ImageClassifierConfig config_;
-  nn::Conv2d conv_;
-  nn::BatchNorm2d norm_;
-  std::vector<NamedBlock> blocks_;
-  nn::Linear output_;
+  // What training minimises: the mean cross-entropy; labels: one class for every picture. What hard attention
+  // drew on the way is rewarded by the loss of its picture (nn/choices.h).
+  Var loss(const Var& x, std::span<const int32_t> labels, float smoothing, nn::Context& context) const;
 };
 
 }  // namespace fovea::models

@@ -42,25 +42,32 @@ LstmClassifier::LstmClassifier(const LstmClassifierConfig& config, Rng& rng)
                                                rng);
     add_child("attention", *attention_);
   }
+  if (config.pairs) {
+    pair_ = std::make_unique<PairFeatures>(state_width(config), rng);
+    add_child("pair", *pair_);
+  }
   add_child("output", output_);
 }
 
 Var LstmClassifier::logits(const Sentences& texts, nn::Context& context) const {
+  const std::vector<int64_t> lengths = texts.single_lengths();
   const Var x = dropped(embedding(embedding_, texts.ids), config_.dropout, context);
-  const nn::RecurrentResult read = encoder_(x, texts.lengths, context);
+  const nn::RecurrentResult read = encoder_(x, lengths, context);
   Var whole;
   if (attention_) {
-    context.rows_of_example.assign(texts.lengths.size(), 1);
-    whole = (*attention_)(read.out, texts.lengths, context);
+    context.rows_of_example.assign(texts.lengths.size(), pair_ ? 2 : 1);
+    whole = (*attention_)(read.out, lengths, context);
   } else if (config_.pooling == "mean") {
-    whole = nn::mean_pooling(read.out, texts.lengths);
+    whole = nn::mean_pooling(read.out, lengths);
   } else {
     std::vector<Var> last;  // of the last layer, each direction
     const int64_t directions = encoder_.directions();
     for (int64_t i = (config_.layers - 1) * directions; i < config_.layers * directions; ++i)
-      last.push_back(reshape(slice(read.last.h, 0, i, 1), {texts.count(), config_.width}));
+      last.push_back(
+          reshape(slice(read.last.h, 0, i, 1), {static_cast<int64_t>(lengths.size()), config_.width}));
     whole = concat(last, 1);
   }
+  if (pair_) whole = (*pair_)(dropped(whole, config_.dropout, context));
   return output_(dropped(whole, config_.dropout, context));
 }
 

@@ -15,6 +15,7 @@ namespace fovea::models {
 
 struct LstmClassifierConfig {
   int64_t vocabulary = 0, classes = 0;
+  bool pairs = false;
   int64_t embedding = 128;
   int64_t width = 128;
   int64_t layers = 1;
@@ -33,23 +34,26 @@ struct LstmClassifierConfig {
     return std::tuple{
         Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
         Sized{"classes", &T::classes, "labels", between(0, 1e6)},
+        Field{"pairs", &T::pairs, "texts are pairs"},
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
         Sized{"width", &T::width, "features of the states of each direction", kWidths},
         Sized{"layers", &T::layers, "stacked recurrent layers", kLayers},
         Field{"bidirectional", &T::bidirectional, "the text is read both ways"},
         Field{"pooling", &T::pooling, "how the states are summed up: attention, mean or last"},
         Field{"score", &T::score,
-              "how the learned query meets a state: additive, dot, scaled_dot, cosine(0.1)"},
-        Field{"selection", &T::selection,
-              "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
+              "how the learned query meets a state: additive, gated, dot, scaled_dot, cosine(0.1)"},
+        Field{
+            "selection", &T::selection,
+            "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"},
         Sized{"attention_width", &T::attention_width,
-              "features inside an additive score; 0: as many as the states", between(0, 1 << 16)},
+              "features inside an additive or gated score; 0: as many as the states", between(0, 1 << 16)},
         Sized{"dropout", &T::dropout,
               "dropout rate on embeddings, between layers and before the output layer", probability()}};
   }
 };
 
-// Parameters: embedding, encoder... (nn::LSTM), attention... (nn::AttentionPooling), output...
+// Parameters: embedding, encoder... (nn::LSTM), attention... (nn::AttentionPooling), pair... (PairFeatures, of
+// pairs: both texts are read by the same encoder), output...
 class LstmClassifier : public ClassificationModel {
  public:
   // Throws Error on a config that makes no sense.
@@ -62,6 +66,7 @@ class LstmClassifier : public ClassificationModel {
   Var embedding_;
   nn::LSTM encoder_;
   std::unique_ptr<nn::AttentionPooling> attention_;  // null: pooling without
+  std::unique_ptr<PairFeatures> pair_;               // of pairs
   nn::Linear output_;
 };
 

@@ -37,13 +37,13 @@ nn::RecurrentOptions stack_options(const LuongConfig& c, bool both_ways, bool de
 Luong::Luong(const LuongConfig& config, Rng& rng)
     : encoder(stack_options(checked(config), config.bidirectional, false), rng),
       decoder(stack_options(config, false, true), rng),
-      attention({.query_width = config.width,
-                 .key_width = config.width,
-                 .score = config.score,
-                 .locality = nn::locality_named(config.locality),
-                 .window = config.window,
-                 .selection = config.selection},
-                rng),
+      attention(
+          {.query_width = config.width,
+           .key_width = config.width,
+           .spec = nn::alignment_spec(
+               config.attention, {config.score, config.locality, config.window, config.selection},
+               {LuongConfig().score, LuongConfig().locality, LuongConfig().window, LuongConfig().selection})},
+          rng),
       config_(config),
       values_([this] { return PartList{{combine_context}}; }),
       feed_([this] { return PartList{{feed}}; }),
@@ -101,10 +101,10 @@ AttentiveLstm Luong::fed_decoder(const Var& products, nn::Context& context) cons
   steps.query_weight = attention.query_weight();
   steps.query_bias = attention.query_bias();
   steps.score = attention.score();
-  if (attention.options().locality == nn::Locality::local_p) {
+  if (attention.predicts()) {
     steps.position_weight = attention.position_weight();
     steps.position_vector = attention.position_vector();
-    steps.window = config_.window;
+    steps.window = attention.window();
     steps.sigma = attention.sigma();
   }
   return steps;
@@ -188,7 +188,7 @@ Tensor Luong::attend(const State& state, const Tensor& h) const {
   const kernels::RunScore score = nn::step_score(attention.score(), options.query_width);
   const int64_t width = config_.width;
   const Tensor from_state = from_state_(Var(h)).value();
-  const bool predicts = options.locality == nn::Locality::local_p;
+  const bool predicts = attention.predicts();
   const bool projects = attention.query_weight().defined();
   const Tensor position = predicts ? attention.position_vector().value() : Tensor();
   std::vector<nn::SentenceKeys::Run> runs;
@@ -200,7 +200,7 @@ Tensor Luong::attend(const State& state, const Tensor& h) const {
     const float* const hidden = from_state.data() + r * from_state.size(1) + width + (projects ? score.d : 0);
     run.centre =
         static_cast<float>(keys) * kernels::predicted_share(position.data(), hidden, position.count());
-    const auto seen = kernels::predicted_run(run.centre, options.window, run.keys.count);
+    const auto seen = kernels::predicted_run(run.centre, attention.window(), run.keys.count);
     run.keys = {seen.first, seen.count};
   }
   const Tensor query = projects ? nn::columns(from_state, width, score.d) : h;

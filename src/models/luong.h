@@ -22,6 +22,7 @@ struct LuongConfig {
   std::string selection = "soft";
   std::string locality = "global";
   int64_t window = 10;
+  std::string attention = "";  // a spec; empty: made of score, selection, locality and window
   bool input_feeding = true;
   bool bidirectional = false;
   float dropout = 0.2f;
@@ -45,6 +46,9 @@ struct LuongConfig {
         Field{"locality", &T::locality, "global, local_m or local_p"},
         Sized{"window", &T::window, "local attention: keys seen on each side of the position",
               between(1, 1 << 20)},
+        Field{
+            "attention", &T::attention,
+            "alignment as a spec, such as \"additive / window(8,8) / sparsemax\" (default: made of score, selection, locality and window)"},
         Field{"input_feeding", &T::input_feeding,
               "input feeding: a step also reads the attention output of the step before it"},
         Field{"bidirectional", &T::bidirectional, "the encoder reads both ways, with half the width each"},

@@ -94,6 +94,15 @@ int64_t MobileNet::out_channels() const {
   return blocks_.back()->pointwise.weight.size(0);
 }
 
+int64_t MobileNet::out_side(int64_t side) const {
+  const auto strided = [&](const nn::Conv2d& conv) {
+    side = (side + conv.options.stride.h - 1) / conv.options.stride.h;
+  };
+  strided(conv_);
+  for (const auto& block : blocks_) strided(block->depthwise);
+  return side;
+}
+
 namespace {
 
 template <class Number>
@@ -175,6 +184,17 @@ std::vector<ManifestEntry> parse_manifest(std::string_view text, uint64_t data_b
     entries.push_back(std::move(entry));
   }
   return entries;
+}
+
+MobileNetConfig mobilenet_config(const std::filesystem::path& stem, int64_t blocks) {
+  const std::string where = stem.string() + ".manifest.tsv";
+  const MappedFile data(stem.string() + ".f32");
+  const auto [slim, keras] = published("conv.weight");
+  for (const ManifestEntry& entry : parse_manifest(read_text(where), data.bytes().size(), where))
+    if ((entry.name == slim || entry.name == keras) && entry.shape.rank() == 4)
+      return checked({.width = static_cast<float>(entry.shape[3]) / kFirst, .blocks = blocks});
+  fail(where, ": neither ", in_quotes(slim), " nor ", in_quotes(keras),
+       "; wanted the weights of a MobileNet");
 }
 
 void load_mobilenet(const MobileNet& network, const std::filesystem::path& stem) {

@@ -37,6 +37,8 @@ class MobileNet : public nn::Module {
   // out_channels()].
   Var operator()(const Var& x, const nn::Context& context) const;
   int64_t out_channels() const;
+  // Places along a side of pictures with this many pixels along it.
+  int64_t out_side(int64_t side) const;
 
  private:
   struct Block : nn::Module {
@@ -55,6 +57,10 @@ class MobileNet : public nn::Module {
 // with the names of TensorFlow's slim or of Keras. Throws Error, leaving the network as it was, when a tensor
 // is missing or does not fit.
 void load_mobilenet(const MobileNet& network, const std::filesystem::path& stem);
+
+// The network that such files hold, with its first `blocks` blocks: the width is read from the shape of the first
+// kernel. Throws Error when there is none.
+MobileNetConfig mobilenet_config(const std::filesystem::path& stem, int64_t blocks);
 
 // One line of a manifest.
 struct ManifestEntry {

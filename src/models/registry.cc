@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/vision_registry.h"
 #include "nn/init.h"
 
 namespace fovea::models {
@@ -47,7 +48,10 @@ Json model_config(const std::string& model, const Json& settings, const Json& co
   visit_model<Family>(model, [&]<class Entry>(const Entry&) {
     typename Entry::Config config;
     fields_from_json(settings, config, where);
-    fields_from_json(counted, config, where);
+    Json own = Json::object();
+    for (const std::string_view name : field_names<typename Entry::Config>())
+      if (const std::string key(name); counted.contains(key)) own[key] = counted[key];
+    fields_from_json(own, config, where);
     check_ranges(config, where);
     complete = fields_to_json(config);
   });
@@ -66,8 +70,9 @@ std::unique_ptr<typename Family::Base> make_model(const std::string& model, cons
 }
 
 template <class Family>
-void check_settings(const std::string& model, const Json& settings, const std::string& where) {
-  const Json config = model_config<Family>(model, settings, Family::small_counts(), where);
+void check_settings(const std::string& model, const Json& settings, const std::string& where,
+                    const Json& counted) {
+  const Json config = model_config<Family>(model, settings, counted, where);
   const nn::ParametersFromFile not_drawn(std::numeric_limits<int64_t>::max(), where);
   Rng rng(0);
   make_model<Family>(model, config, rng);
@@ -88,22 +93,30 @@ Json vocabularies(int64_t source, int64_t target) {
   return {{"source_vocabulary", source}, {"target_vocabulary", target}};
 }
 
-Json vocabulary_and_classes(int64_t vocabulary, int64_t classes) {
-  return {{"vocabulary", vocabulary}, {"classes", classes}};
+Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs) {
+  return {{"vocabulary", vocabulary}, {"classes", classes}, {"pairs", pairs}};
 }
 
-#define FOVEA_FAMILY(Family)                                                                            \
-  template std::vector<std::string_view> model_names<Family>();                                         \
-  template std::vector<std::string_view> model_settings<Family>(const std::string&);                    \
-  template Json model_config<Family>(const std::string&, const Json&, const Json&, const std::string&); \
-  template void check_settings<Family>(const std::string&, const Json&, const std::string&);            \
-  template bool has_attention<Family>(const std::string&, const Json&);                                 \
+Json classes_and_size(int64_t classes, int64_t channels, int64_t height, int64_t width) {
+  return {{"classes", classes}, {"channels", channels}, {"picture_height", height}, {"picture_width", width}};
+}
+
+#define FOVEA_FAMILY(Family)                                                                              \
+  template std::vector<std::string_view> model_names<Family>();                                           \
+  template std::vector<std::string_view> model_settings<Family>(const std::string&);                      \
+  template Json model_config<Family>(const std::string&, const Json&, const Json&, const std::string&);   \
+  template void check_settings<Family>(const std::string&, const Json&, const std::string&, const Json&); \
+  template bool has_attention<Family>(const std::string&, const Json&);                                   \
   template std::unique_ptr<Family::Base> make_model<Family>(const std::string&, const Json&, Rng&)
 FOVEA_FAMILY(Translators);
 FOVEA_FAMILY(Classifiers);
 FOVEA_FAMILY(ImageClassifiers);
 FOVEA_FAMILY(SeriesModels);
 FOVEA_FAMILY(Encoders);
+FOVEA_FAMILY(Partitioners);
+FOVEA_FAMILY(GlimpseClassifiers);
+FOVEA_FAMILY(ClipClassifiers);
+FOVEA_FAMILY(Captioners);
 #undef FOVEA_FAMILY
 
 }  // namespace fovea::models

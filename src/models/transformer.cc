@@ -16,6 +16,7 @@ nn::TransformerOptions layer_options(const TransformerConfig& config, AttentionS
           .hidden = config.hidden,
           .dropout = config.dropout,
           .attention_dropout = config.attention_dropout,
+          .hidden_dropout = config.activation_dropout.value_or(-1),
           .activation = nn::activation_named(config.activation),
           .norm_first = config.norm_first,
           .spec = spec};
@@ -33,8 +34,11 @@ AttentionSpec trainable(const AttentionSpec& spec) {
 const TransformerConfig& checked(const TransformerConfig& c) {
   check_ranges(c, "transformer");
   check_tables({"transformer", c.source_vocabulary, c.target_vocabulary, c.tie});
-  require(c.positions == "sinusoid" || c.positions == "learned", "transformer: positions '", c.positions,
-          "', wanted sinusoid or learned");
+  require(c.positions == "sinusoid" || c.positions == "sinusoid_halves" || c.positions == "learned",
+          "transformer: positions '", c.positions, "', wanted sinusoid, sinusoid_halves or learned");
+  const float inside = c.activation_dropout.value_or(0);
+  require(inside >= 0 && inside < 1, "transformer: activation_dropout is ", inside,
+          ", wanted 0 or more and below 1");
   return c;
 }
 
@@ -45,6 +49,9 @@ Transformer::Transformer(const TransformerConfig& config, Rng& rng)
               config.encoder_layers, config.norm_first, rng),
       decoder(layer_options(config, {}), config.decoder_layers, config.norm_first, rng),
       config_(config),
+      form_{.scaled = config.scale_embedding,
+            .sinusoid = config.positions == "sinusoid_halves" ? nn::SinusoidOrder::halves
+                                                              : nn::SinusoidOrder::interleaved},
       pattern_(parse_spec(config.self_attention).pattern) {
   const float deviation = 1 / std::sqrt(static_cast<float>(config.width));
   const auto table = [&](int64_t rows) { return nn::normal({rows, config.width}, 0, deviation, rng); };
@@ -55,6 +62,8 @@ Transformer::Transformer(const TransformerConfig& config, Rng& rng)
     source_embedding = add_parameter("source_embedding", table(config.source_vocabulary));
   }
   output = config.tie == "none" ? add_parameter("output", table(config.target_vocabulary)) : target_embedding;
+  if (config.output_bias)
+    output_bias = add_parameter("output_bias", nn::constant({config.target_vocabulary}, 0));
   if (config.positions == "learned") {
     source_positions = add_parameter("source_positions", table(config.max_positions));
     target_positions = add_parameter("target_positions", table(config.max_positions));
@@ -65,7 +74,7 @@ Transformer::Transformer(const TransformerConfig& config, Rng& rng)
 
 Var Transformer::embed(const Var& table, const Var& learned, const Sentences& tokens,
                        nn::Context& context) const {
-  return reshape(embed_at_positions(table, learned, tokens, config_.dropout, context),
+  return reshape(embed_at_positions(table, learned, tokens, config_.dropout, context, form_),
                  {1, tokens.total(), config_.width});
 }
 
@@ -93,7 +102,7 @@ Tensor Transformer::step(State& state, std::span<const int32_t> tokens) const {
   FOVEA_ASSERT(rows == state.cache.self.rows());
   nn::Context context;
   const std::vector<int32_t> places(tokens.size(), state.position++);
-  const Var x = embed_at(target_embedding, target_positions, tokens, places);
+  const Var x = embed_at(target_embedding, target_positions, tokens, places, form_);
   state.cache.self.add_slots();
   const Var hidden = decoder(reshape(x, {1, rows, config_.width}), {}, context, {.cache = &state.cache});
   return hidden.value().reshape({rows, config_.width});

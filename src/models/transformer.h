@@ -1,6 +1,7 @@
 // The Transformer of Vaswani et al. (2017) as a translator.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -17,9 +18,11 @@ struct TransformerConfig {
   float dropout = 0.1f, attention_dropout = 0;
   bool norm_first = false;
   std::string tie = "all";             // "all": source, target and output share one table; "output"; "none"
-  std::string positions = "sinusoid";  // or "learned"
+  std::string positions = "sinusoid";  // or "sinusoid_halves" (all sines before all cosines), "learned"
   int64_t max_positions = 1024;        // learned positions
-  std::string activation = "relu";     // or "gelu"
+  std::string activation = "relu";     // or "gelu", "swish"
+  std::optional<float> activation_dropout = {};  // empty: as dropout
+  bool scale_embedding = true, output_bias = false;
   std::string self_attention = "scaled_dot / full / soft";  // the encoder's
 
   // Whether `fovea explain` has weights to show.
@@ -39,23 +42,29 @@ struct TransformerConfig {
         Sized{"attention_dropout", &T::attention_dropout, "dropout rate on attention weights", probability()},
         Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
         Field{"tie", &T::tie, "which embedding tables are shared: all, output or none"},
-        Field{"positions", &T::positions, "position encoding: sinusoid or learned"},
+        Field{"positions", &T::positions,
+              "position encoding: sinusoid, sinusoid_halves (sines before cosines) or learned"},
         Sized{"max_positions", &T::max_positions, "longest sentence of learned positions",
               between(1, 1 << 24)},
-        Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
+        Field{"activation", &T::activation, "activation of the feed-forward net: relu, gelu or swish"},
+        Field{"activation_dropout", &T::activation_dropout,
+              "dropout rate inside the feed-forward net (default: as dropout)"},
+        Field{"scale_embedding", &T::scale_embedding, "multiply embeddings by sqrt(width)"},
+        Field{"output_bias", &T::output_bias, "add a bias to the logits"},
         Field{"self_attention", &T::self_attention, "attention spec of the encoder"}};
   }
 };
 
 // Parameters: encoder..., decoder... as nn::Transformer names them; source_embedding, target_embedding,
-// output (those that are tied stand once); source_positions, target_positions where learned.
+// output (those that are tied stand once); output_bias [vocabulary] where there is one; source_positions,
+// target_positions where learned.
 class Transformer : public TranslationModel {
  public:
   // Throws Error on a config that makes no sense.
   Transformer(const TransformerConfig& config, Rng& rng);
 
   Var states(const data::Batch& batch, nn::Context& context) const override;
-  OutputLayer output_layer() const override { return {output}; }
+  OutputLayer output_layer() const override { return {output, output_bias}; }
   std::unique_ptr<Decoding> decode(const Sentences& sources) const override {
     return decoding(*this, sources);
   }
@@ -75,6 +84,7 @@ class Transformer : public TranslationModel {
 
   const TransformerConfig& config() const { return config_; }
   Var source_embedding, target_embedding, output;
+  Var output_bias;  // undefined: none
   Var source_positions, target_positions;
   nn::TransformerEncoder encoder;
   nn::TransformerDecoder decoder;
@@ -83,6 +93,7 @@ class Transformer : public TranslationModel {
   Var embed(const Var& table, const Var& learned, const Sentences& tokens, nn::Context& context) const;
 
   TransformerConfig config_;
+  EmbeddingForm form_;
   Pattern pattern_;  // of the encoder, within a sentence
 };
 

@@ -4,6 +4,7 @@
 
 #include "autograd/ops.h"
 #include "nn/init.h"
+#include "nn/positions.h"
 
 namespace fovea::models {
 namespace {
@@ -13,14 +14,20 @@ const TransformerClassifierConfig& checked(const TransformerClassifierConfig& c)
   check_classes({"transformer", c.vocabulary, c.classes});
   require(c.positions == "sinusoid" || c.positions == "learned" || c.positions == "none",
           "transformer: positions '", c.positions, "', wanted sinusoid, learned or none");
-  require(c.pooling == "attention" || c.pooling == "mean" || c.pooling == "first", "transformer: pooling '",
-          c.pooling, "', wanted attention, mean or first");
+  require(c.pooling == "attention" || c.pooling == "mean" || c.pooling == "first" || c.pooling == "last",
+          "transformer: pooling '", c.pooling, "', wanted attention, mean, first or last");
+  const bool full_pattern = parse_spec(c.self_attention).pattern == full();
+  if (!c.global.empty()) data::check_global_rule(c.global);
+  require(
+      c.global.empty() || !full_pattern,
+      "transformer: --global has no effect where every token sees every other; choose a sparse pattern, such as "
+      "--self-attention \"scaled_dot / window(64,64)\"");
   return c;
 }
 
 // The pattern counts within each text, so a call gives it, not the layer.
 nn::TransformerOptions layer_options(const TransformerClassifierConfig& c) {
-  AttentionSpec spec = self_attention_spec(c.self_attention);
+  AttentionSpec spec = self_attention_spec(c.self_attention, c.heads);
   spec.pattern = full();
   return {.width = c.width,
           .heads = c.heads,
@@ -44,6 +51,8 @@ TransformerClassifier::TransformerClassifier(const TransformerClassifierConfig& 
   };
   embedding_ = add_parameter("embedding", table(config.vocabulary));
   if (config.positions == "learned") positions_ = add_parameter("positions", table(config.max_positions));
+  if (config.pairs) segments_ = add_parameter("segments", table(2));
+  if (config.added_global > 0) added_ = add_parameter("global_tokens", table(config.added_global));
   add_child("encoder", encoder_);
   if (config.pooling == "attention") {
     attention_ = std::make_unique<nn::AttentionPooling>(
@@ -55,14 +64,72 @@ TransformerClassifier::TransformerClassifier(const TransformerClassifierConfig& 
   add_child("output", output_);
 }
 
+void TransformerClassifier::use_tokenizer(const data::Tokenizer& tokenizer) {
+  if (!config_.global.empty()) global_ = data::GlobalTokens(config_.global, tokenizer);
+}
+
+ClassificationModel::TextView TransformerClassifier::view(std::span<const int32_t> ids) const {
+  return {
+      .added = config_.added_global, .global = global_.places(ids), .reads_last = config_.pooling == "last"};
+}
+
+Var TransformerClassifier::embed(const Sentences& texts, nn::Context& context) const {
+  Var x = config_.positions == "none"
+              ? embedding(embedding_, texts.ids)
+              : embed_at(embedding_, positions_, texts.ids, nn::packed_positions(texts.lengths));
+  if (segments_.defined()) x = x + embedding(segments_, texts.types());
+  return dropped(x, config_.dropout, context);
+}
+
+TransformerClassifier::Extended TransformerClassifier::extended(const Sentences& texts) const {
+  Extended all;
+  const auto added = static_cast<int32_t>(config_.added_global);
+  int32_t token = added;
+  for (const int64_t length : texts.lengths) {
+    all.lengths.push_back(length + added);
+    for (int32_t i = 0; i < added; ++i) all.rows.push_back(i);
+    for (int64_t i = 0; i < length; ++i) {
+      all.own.push_back(static_cast<int32_t>(all.rows.size()));
+      all.rows.push_back(token++);
+    }
+  }
+  return all;
+}
+
+// The pattern of each text, with the text's global tokens; lengths: with the added ones.
+Pattern TransformerClassifier::pattern_of(const Sentences& texts, const std::vector<int64_t>& lengths) const {
+  require(config_.global.empty() || !global_.empty(),
+          "transformer: global tokens need the model's tokenizer");
+  if (global_.empty() && !added_.defined()) return within(lengths, spec_.pattern);
+  std::vector<Pattern> each;
+  size_t begin = 0;
+  for (const int64_t length : texts.lengths) {
+    std::vector<int64_t> places = global_.places(texts.ids.subspan(begin, static_cast<size_t>(length)));
+    for (int64_t& place : places) place += config_.added_global;
+    for (int64_t i = 0; i < config_.added_global; ++i) places.push_back(i);
+    each.push_back(places.empty() ? spec_.pattern : spec_.pattern | global(std::move(places)));
+    begin += static_cast<size_t>(length);
+  }
+  return within(lengths, std::move(each));
+}
+
+// -> [tokens of the texts, width].
+Var TransformerClassifier::encode(const Sentences& texts, nn::Context& context) const {
+  const Var x = embed(texts, context);
+  const auto through = [&](const Var& rows, const std::vector<int64_t>& lengths) {
+    context.rows_of_example = lengths;
+    const int64_t total = rows.size(0);
+    return reshape(
+        encoder_(reshape(rows, {1, total, config_.width}), context, {.self = pattern_of(texts, lengths)}),
+        {total, config_.width});
+  };
+  if (!added_.defined()) return through(x, texts.lengths);
+  const Extended all = extended(texts);
+  return gather(through(gather(concat(std::vector<Var>{added_, x}, 0), all.rows), all.lengths), all.own);
+}
+
 Var TransformerClassifier::logits(const Sentences& texts, nn::Context& context) const {
-  const Var x = config_.positions == "none"
-                    ? dropped(embedding(embedding_, texts.ids), config_.dropout, context)
-                    : embed_at_positions(embedding_, positions_, texts, config_.dropout, context);
-  context.rows_of_example = texts.lengths;
-  const Var read = reshape(encoder_(reshape(x, {1, texts.total(), config_.width}), context,
-                                    {.self = within(texts.lengths, spec_.pattern)}),
-                           {texts.total(), config_.width});
+  const Var read = encode(texts, context);
   Var whole;
   if (attention_) {
     context.rows_of_example.assign(texts.lengths.size(), 1);
@@ -70,13 +137,13 @@ Var TransformerClassifier::logits(const Sentences& texts, nn::Context& context) 
   } else if (config_.pooling == "mean") {
     whole = nn::mean_pooling(read, texts.lengths);
   } else {
-    std::vector<int32_t> first;
+    std::vector<int32_t> chosen;
     int32_t begin = 0;
     for (const int64_t length : texts.lengths) {
-      first.push_back(begin);
+      chosen.push_back(config_.pooling == "first" ? begin : begin + static_cast<int32_t>(length) - 1);
       begin += static_cast<int32_t>(length);
     }
-    whole = gather(read, first);
+    whole = gather(read, chosen);
   }
   return output_(dropped(whole, config_.dropout, context));
 }

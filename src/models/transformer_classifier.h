@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "data/global_tokens.h"
 #include "models/classification.h"
 #include "models/size_ranges.h"
 #include "nn/attention_pooling.h"
@@ -15,6 +16,7 @@ namespace fovea::models {
 
 struct TransformerClassifierConfig {
   int64_t vocabulary = 0, classes = 0;
+  bool pairs = false;
   int64_t width = 128, heads = 4, hidden = 512, layers = 2;
   float dropout = 0.1f;
   float attention_dropout = 0;
@@ -23,6 +25,8 @@ struct TransformerClassifierConfig {
   int64_t max_positions = 4096;
   std::string activation = "gelu";
   std::string self_attention = "scaled_dot / full / soft";
+  std::string global = "";
+  int64_t added_global = 0;
   std::string pooling = "attention";
   std::string score = "additive";
   std::string selection = "soft";
@@ -35,6 +39,7 @@ struct TransformerClassifierConfig {
     return std::tuple{
         Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
         Sized{"classes", &T::classes, "labels", between(0, 1e6)},
+        Field{"pairs", &T::pairs, "texts are pairs"},
         Sized{"width", &T::width, "features of a token between layers", kWidths},
         Sized{"heads", &T::heads, "attention heads of a layer", between(1, 1024)},
         Sized{"hidden", &T::hidden, "features inside the feed-forward net", kWidths},
@@ -49,26 +54,51 @@ struct TransformerClassifierConfig {
         Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
         Field{"self_attention", &T::self_attention,
               "attention spec; positions count from a text's first token, which is <s>"},
+        Field{
+            "global", &T::global,
+            "tokens that see and are seen by the whole text besides the pattern: first, punctuation, [SEP], or "
+            "tokens between spaces"},
+        Sized{"added_global", &T::added_global,
+              "learned global tokens in front of each text; positions of the pattern count them",
+              between(0, 1024)},
         Field{"pooling", &T::pooling,
-              "how the states are summed up: attention, mean or first (the state of <s>)"},
-        Field{"score", &T::score, "score of attention pooling: additive, dot, scaled_dot, cosine(0.1)"},
-        Field{"selection", &T::selection,
-              "selection of attention pooling: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"}};
+              "how the states are summed up: attention, mean, first (the state of <s>) or last (of the last "
+              "</s>)"},
+        Field{"score", &T::score,
+              "score of attention pooling: additive, gated, dot, scaled_dot, cosine(0.1)"},
+        Field{
+            "selection", &T::selection,
+            "selection of attention pooling: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"}};
   }
 };
 
-// Parameters: embedding; positions where learned; encoder...; attention... (nn::AttentionPooling); output...
+// Parameters: embedding; positions where learned; segments [2, width], of pairs: of the first and the second text;
+// global_tokens [added, width]; encoder...; attention... (nn::AttentionPooling); output...
 class TransformerClassifier : public ClassificationModel {
  public:
   // Throws Error on a config that makes no sense.
   TransformerClassifier(const TransformerClassifierConfig& config, Rng& rng);
   data::TextForm form() const override { return data::TextForm::marked; }
   Var logits(const Sentences& texts, nn::Context& context) const override;
+  void use_tokenizer(const data::Tokenizer& tokenizer) override;
+  TextView view(std::span<const int32_t> ids) const override;
 
  private:
+  // Texts with the added tokens in front of them, as rows of [added tokens; tokens].
+  struct Extended {
+    std::vector<int64_t> lengths;
+    std::vector<int32_t> rows;  // of the extended texts
+    std::vector<int32_t> own;   // places of the texts' own tokens among those rows
+  };
+  Var embed(const Sentences& texts, nn::Context& context) const;
+  Extended extended(const Sentences& texts) const;
+  Pattern pattern_of(const Sentences& texts, const std::vector<int64_t>& lengths) const;
+  Var encode(const Sentences& texts, nn::Context& context) const;
+
   TransformerClassifierConfig config_;
   AttentionSpec spec_;
-  Var embedding_, positions_;
+  data::GlobalTokens global_;
+  Var embedding_, positions_, segments_, added_;  // undefined: without
   nn::TransformerEncoder encoder_;
   std::unique_ptr<nn::AttentionPooling> attention_;  // null: pooling without
   nn::Linear output_;

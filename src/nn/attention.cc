@@ -1,6 +1,8 @@
 #include "nn/attention.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "kernels/attention/step_attention.h"
 #include "nn/choices.h"
@@ -29,29 +31,82 @@ Var join_heads(const Var& x) {
   return reshape(permute(x, {0, 2, 1, 3}), {x.size(0), x.size(2), x.size(1) * x.size(3)});
 }
 
-// The rows `tokens` of x [B, N, E], run by run.
-Var take_tokens(const Var& x, std::span<const int64_t> tokens) {
-  std::vector<Var> runs;
-  for (size_t begin = 0, end; begin < tokens.size(); begin = end) {
-    end = begin + 1;
-    while (end < tokens.size() && tokens[end] == tokens[end - 1] + 1) ++end;
-    runs.push_back(slice(x, 1, tokens[begin], static_cast<int64_t>(end - begin)));
-  }
-  return concat(runs, 1);
+// Rows [begin, begin + rows) of a matrix and its bias.
+Projection::Part part_of(const Var& weight, const Var& bias, int64_t begin, int64_t rows) {
+  return {slice(weight, 0, begin, rows), bias.defined() ? slice(bias, 0, begin, rows) : Var()};
 }
 
-// x [B, N, E] with the rows `tokens` replaced by those of `rows` [B, tokens, E].
-Var put_tokens(const Var& x, const Var& rows, std::span<const int64_t> tokens) {
-  std::vector<Var> runs;
-  int64_t place = 0;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] > place) runs.push_back(slice(x, 1, place, tokens[i] - place));
-    runs.push_back(slice(rows, 1, static_cast<int64_t>(i), 1));
-    place = tokens[i] + 1;
-  }
-  if (place < x.size(1)) runs.push_back(slice(x, 1, place, x.size(1) - place));
-  return concat(runs, 1);
+// Keys and values that were projected together, [B, N, 2 heads D].
+MultiHeadAttention::KeysValues split_keys_values(const Var& both, int64_t heads) {
+  const int64_t counts[] = {heads, heads};
+  const std::vector<Var> parts = split(split_heads(both, 2 * heads), 1, counts);
+  return {parts[0], parts[1]};
 }
+
+// The kernel for few queries on many keys sums in another order than the others: rows that see nothing keep it away,
+// so that a text's result does not depend on how many global rows the texts beside it have.
+GlobalRows with_enough_rows(GlobalRows global) {
+  constexpr size_t kEnough = 17;
+  if (global.rows.size() >= kEnough) return global;
+  global.counts.push_back(static_cast<int64_t>(kEnough - global.rows.size()));
+  global.lengths.push_back(0);
+  global.rows.resize(kEnough, 0);
+  return global;
+}
+
+// Shows an observer the pass over all rows and the pass over the global ones as one call: a global row's
+// weights are those of its own pass.
+class JoinedPasses : public AttentionObserver {
+ public:
+  JoinedPasses(AttentionObserver& outer, const GlobalRows& global) : outer_(outer), global_(global) {}
+
+  Wish wish(const Call& call) override {
+    if (!asked_) {
+      asked_ = true;
+      return wish_ = outer_.wish(call);
+    }
+    Wish own{wish_.heads, {}};
+    for (size_t i = 0, next = 0; i < global_.rows.size(); ++i) {
+      while (next < wish_.rows.size() && wish_.rows[next] < global_.rows[i]) ++next;
+      if (next == wish_.rows.size() || wish_.rows[next] != global_.rows[i]) continue;
+      own.rows.push_back(static_cast<int32_t>(i));
+      places_.push_back(static_cast<int64_t>(next));
+    }
+    return own;
+  }
+
+  void see(const Call& call, const Wish& own, const Sight& sight) override {
+    if (!seen_.weights.defined()) {
+      seen_ = {sight.weights, sight.lse.clone()};
+      return;
+    }
+    // weights: [1, heads, rows, N]
+    const int64_t heads = sight.weights.size(1), keys = call.keys, rows = seen_.weights.size(2);
+    for (int64_t h = 0; h < heads; ++h)
+      for (size_t i = 0; i < places_.size(); ++i) {
+        const float* const from = sight.weights.data() +
+                                  (h * static_cast<int64_t>(places_.size()) + static_cast<int64_t>(i)) * keys;
+        std::copy_n(from, keys, seen_.weights.data() + (h * rows + places_[i]) * keys);
+      }
+    for (int64_t h = 0; h < call.heads; ++h)
+      for (const int32_t i : own.rows)
+        seen_.lse.data()[h * seen_.lse.size(2) + global_.rows[static_cast<size_t>(i)]] =
+            sight.lse.data()[h * call.queries + i];
+  }
+
+  // call: as the pass over all rows was.
+  void show(const Call& call) {
+    if (seen_.weights.defined()) outer_.see(call, wish_, seen_);
+  }
+
+ private:
+  AttentionObserver& outer_;
+  const GlobalRows& global_;
+  bool asked_ = false;
+  Wish wish_;
+  std::vector<int64_t> places_;  // of the global rows among the rows wished for
+  Sight seen_;
+};
 
 }  // namespace
 
@@ -59,9 +114,13 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
     : options_(options),
       out_proj_(options.width, options.width, rng, options.bias),
       query_([this] { return rows_of(0, options_.heads); }),
-      keys_values_([this] { return rows_of(options_.heads, 2 * options_.kv_heads); }) {
+      keys_values_([this] { return rows_of(options_.heads, 2 * options_.kv_heads); }),
+      global_query_([this] { return global_rows_of(0, options_.heads); }),
+      global_keys_values_([this] { return global_rows_of(options_.heads, 2 * options_.heads); }) {
   if (options_.kv_heads == 0) options_.kv_heads = options_.heads;
-  const auto& [width, heads, kv_heads, dropout, bias, spec, rotary] = options_;
+  const int64_t width = options_.width, heads = options_.heads, kv_heads = options_.kv_heads;
+  const AttentionSpec& spec = options_.spec;
+  const Var& relative = options_.relative;
   require(heads > 0 && width % heads == 0, "attention: ", heads, " heads do not divide the width ", width);
   require(kv_heads > 0 && heads % kv_heads == 0, "attention: ", kv_heads, " key heads do not divide ", heads,
           " heads");
@@ -74,11 +133,20 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
   head_width_ = width / heads;
   in_proj_weight_ =
       add_parameter("in_proj_weight", xavier_uniform({(heads + 2 * kv_heads) * head_width_, width}, rng));
-  if (bias) {
+  if (options_.bias && options_.qkv_bias)
     in_proj_bias_ = add_parameter("in_proj_bias", constant({(heads + 2 * kv_heads) * head_width_}, 0));
-    out_proj_.bias.value().fill(0);
+  if (options_.bias) out_proj_.bias.value().fill(0);
+  if (options_.global_projections) {
+    require(kv_heads == heads, "attention: global projections need as many key heads as query heads, got ",
+            kv_heads, " and ", heads);
+    global_weight_ = add_parameter("global_in_proj_weight", xavier_uniform({3 * width, width}, rng));
+    if (in_proj_bias_.defined())
+      global_bias_ = add_parameter("global_in_proj_bias", constant({3 * width}, 0));
+    add_projection(global_query_);
+    add_projection(global_keys_values_);
   }
-  if (spec.terms.relative.buckets != 0)
+  terms_.relative = relative;
+  if (spec.terms.relative.buckets != 0 && !relative.defined())
     terms_.relative = add_parameter("relative", normal({spec.terms.relative.buckets, heads}, 0, 0.02f, rng));
   if (spec.terms.sink) terms_.sink = add_parameter("sink", constant({heads}, 0));
   add_child("out_proj", out_proj_);
@@ -87,9 +155,11 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
 }
 
 std::vector<Projection::Part> MultiHeadAttention::rows_of(int64_t first_head, int64_t count) const {
-  const int64_t begin = first_head * head_width_, rows = count * head_width_;
-  return {{slice(in_proj_weight_, 0, begin, rows),
-           in_proj_bias_.defined() ? slice(in_proj_bias_, 0, begin, rows) : Var()}};
+  return {part_of(in_proj_weight_, in_proj_bias_, first_head * head_width_, count * head_width_)};
+}
+
+std::vector<Projection::Part> MultiHeadAttention::global_rows_of(int64_t first_head, int64_t count) const {
+  return {part_of(global_weight_, global_bias_, first_head * head_width_, count * head_width_)};
 }
 
 void MultiHeadAttention::check_input(const Var& x) const {
@@ -113,23 +183,67 @@ MultiHeadAttention::KeysValues MultiHeadAttention::project_keys_values(const Var
   const int64_t heads = options_.heads, kv_heads = options_.kv_heads;
   if (!key.is_same(value)) return {project(key, heads, kv_heads), project(value, heads + kv_heads, kv_heads)};
   check_input(key);
-  const int64_t counts[] = {kv_heads, kv_heads};
-  const std::vector<Var> both = split(split_heads(keys_values_(key), 2 * kv_heads), 1, counts);
-  return {both[0], both[1]};
+  return split_keys_values(keys_values_(key), kv_heads);
 }
 
-Var MultiHeadAttention::attend_to(const Var& q, const KeysValues& source, Context& context,
-                                  const Call& call) const {
-  const AttentionSpec spec = spec_of_call(options_.spec, call.pattern, context.rate(options_.dropout));
+Var MultiHeadAttention::attended(const Var& q, const KeysValues& source, Context& context,
+                                 const Call& call) const {
+  AttentionSpec spec = spec_of_call(options_.spec, call.pattern, context.rate(options_.dropout));
+  AttentionParameters parameters = terms_;
+  if (call.key_bias.defined()) {
+    spec.terms.bias = true;
+    parameters.bias = call.key_bias;
+  }
   const bool random = context.training && draws(spec.selection);
   const AttentionResult result = attend(q, source.k, source.v, spec,
-                                        {.parameters = terms_,
+                                        {.parameters = parameters,
                                          .training = context.training,
                                          .seed = random ? context.next_seed() : 0,
                                          .name = call.name,
                                          .site = call.site});
   if (result.log_probability.defined()) keep_choices(context, result.log_probability);
-  return out_proj_(join_heads(result.output));
+  return join_heads(result.output);
+}
+
+Var MultiHeadAttention::attend_to(const Var& q, const KeysValues& source, Context& context,
+                                  const Call& call) const {
+  return out_proj_(attended(q, source, context, call));
+}
+
+// Two passes: all rows through the pattern, then the global ones over all of their text, which replace theirs.
+Var MultiHeadAttention::attend_with_global(const Var& x, const Var& q, const KeysValues& source,
+                                           Context& context, const Call& call) const {
+  const GlobalRows& global = *call.global;
+  const int64_t tokens = x.size(1), width = options_.width;
+  const auto count = static_cast<int64_t>(global.rows.size());
+  require(x.size(0) == 1 && !options_.rotary && options_.spec.selection.kind != SelectionKind::hard,
+          "attention: global rows need a packed batch, and neither rotary positions nor hard choices");
+  std::optional<JoinedPasses> joined;
+  std::optional<ObserveAttention> observe;
+  AttentionObserver* const observer = attention_observer();
+  if (observer != nullptr) observe.emplace(joined.emplace(*observer, global));
+  const Var narrow = attended(q, source, context, call);
+  const GlobalRows asked = with_enough_rows(global);
+  const auto queries = static_cast<int64_t>(asked.rows.size());
+  const Var rows = reshape(gather(reshape(x, {tokens, width}), asked.rows), {1, queries, width});
+  Call own = call;
+  own.pattern = documents(asked.counts, asked.lengths);
+  own.key_bias = {};
+  const Var wide = options_.global_projections
+                       ? attended(split_heads(global_query_(rows), options_.heads),
+                                  split_keys_values(global_keys_values_(x), options_.heads), context, own)
+                       : attended(project_query(rows), source, context, own);
+  if (joined) {
+    observe.reset();
+    const AttentionSpec spec = spec_of_call(options_.spec, call.pattern, context.rate(options_.dropout));
+    joined->show({call.name, spec, 1, options_.heads, tokens, tokens, call.site});
+  }
+  std::vector<int32_t> places(static_cast<size_t>(tokens));
+  std::iota(places.begin(), places.end(), 0);
+  for (int64_t i = 0; i < count; ++i)
+    places[static_cast<size_t>(global.rows[static_cast<size_t>(i)])] = static_cast<int32_t>(tokens + i);
+  const Var all[] = {reshape(narrow, {tokens, width}), slice(reshape(wide, {queries, width}), 0, 0, count)};
+  return out_proj_(reshape(gather(concat(all, 0), places), {1, tokens, width}));
 }
 
 Var MultiHeadAttention::operator()(const Var& x, Context& context, const Call& call) const {
@@ -155,6 +269,8 @@ Var MultiHeadAttention::operator()(const Var& x, Context& context, const Call& c
     q = rotary(q, call.positions, *options_.rotary);
     source.k = rotary(source.k, call.positions, *options_.rotary);
   }
+  if (call.global != nullptr && !call.global->rows.empty())
+    return attend_with_global(x, q, source, context, call);
   return attend_to(q, source, context, call);
 }
 
@@ -204,54 +320,6 @@ Var MultiHeadAttention::attend_cached(const Var& x, const Call& call) const {
                            .out = out.data(),
                            .out_row = width});
   return out_proj_(Var(out));
-}
-
-LongformerSelfAttention::LongformerSelfAttention(const LongformerOptions& options, Rng& rng)
-    : options_(options),
-      query_(options.width, options.width, rng),
-      key_(options.width, options.width, rng),
-      value_(options.width, options.width, rng),
-      query_global_(options.width, options.width, rng),
-      key_global_(options.width, options.width, rng),
-      value_global_(options.width, options.width, rng) {
-  require(options.heads > 0 && options.width % options.heads == 0, "attention: ", options.heads,
-          " heads do not divide the width ", options.width);
-  add_child("query", query_);
-  add_child("key", key_);
-  add_child("value", value_);
-  add_child("query_global", query_global_);
-  add_child("key_global", key_global_);
-  add_child("value_global", value_global_);
-}
-
-Var LongformerSelfAttention::operator()(const Var& x, std::span<const int64_t> global_tokens,
-                                        std::span<const int64_t> lengths, Context& context) const {
-  require(x.rank() == 3 && x.size(2) == options_.width, "attention: got input of shape ", x.shape(),
-          ", wanted [batch, tokens, ", options_.width, "]");
-  for (size_t i = 0; i < global_tokens.size(); ++i) {
-    require(global_tokens[i] >= 0 && global_tokens[i] < x.size(1) &&
-                (i == 0 || global_tokens[i - 1] < global_tokens[i]),
-            "longformer: global token ", global_tokens[i], " of ", x.size(1),
-            " tokens; wanted places that ascend");
-  }
-  const auto with_lengths = [&](Pattern pattern) {
-    return lengths.empty() ? pattern : pattern & fovea::lengths({lengths.begin(), lengths.end()});
-  };
-  const auto run = [&](const Var& q, const Var& k, const Var& v, Pattern pattern, std::string_view name) {
-    const float rate = context.rate(options_.dropout);
-    return join_heads(
-        attend(split_heads(q, options_.heads), split_heads(k, options_.heads), split_heads(v, options_.heads),
-               {.pattern = std::move(pattern), .selection = soft({.dropout = rate})},
-               {.training = context.training, .seed = rate > 0 ? context.next_seed() : 0, .name = name})
-            .output);
-  };
-  Pattern local = window(options_.one_side, options_.one_side, options_.dilation);
-  if (!global_tokens.empty()) local = local | global({global_tokens.begin(), global_tokens.end()});
-  const Var out = run(query_(x), key_(x), value_(x), with_lengths(std::move(local)), "longformer.local");
-  if (global_tokens.empty()) return out;
-  const Var wide = run(query_global_(take_tokens(x, global_tokens)), key_global_(x), value_global_(x),
-                       with_lengths(full()), "longformer.global");
-  return put_tokens(out, wide, global_tokens);
 }
 
 }  // namespace fovea::nn

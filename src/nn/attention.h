@@ -19,11 +19,24 @@ struct MultiHeadOptions {
   bool bias = true;
   AttentionSpec spec = {};  // score, terms, pattern and selection that hold at every call
   std::optional<RotaryOptions> rotary = {};
+  bool qkv_bias = true;             // false: a bias on the output alone
+  bool global_projections = false;  // Longformer: global rows have projections of their own
+  Var relative =
+      {};  // the table of relative positions where another owns it; undefined: a parameter of this layer
+};
+
+// Rows of a packed batch that see every token of their text, whatever the pattern says of the other rows:
+// Longformer's global tokens, BigBird's first and last block.
+struct GlobalRows {
+  std::vector<int32_t> rows;     // places among all tokens, ascending
+  std::vector<int64_t> counts;   // how many of them each text has
+  std::vector<int64_t> lengths;  // tokens of each text
 };
 
 // Several heads of attention, each on its own slice of the width.
 // Parameters: in_proj_weight [(H + 2 Hk) D, E], in_proj_bias, out_proj.weight [E, E], out_proj.bias; and of
-// the spec's trained terms: slopes, relative, sink.
+// the spec's trained terms: slopes, relative, sink; with global projections, global_in_proj_weight [3 E, E] and
+// global_in_proj_bias.
 class MultiHeadAttention : public Module {
  public:
   MultiHeadAttention(const MultiHeadOptions& options, Rng& rng);
@@ -34,6 +47,10 @@ class MultiHeadAttention : public Module {
     std::span<const int32_t> positions = {};  // rotary: of x's tokens
     std::string_view name = {};               // for people who read what an observer saw
     AttentionSite site = {};                  // for observers
+    // Self-attention of a packed batch: rows that see all of their text. The pattern is of the other rows, and
+    // should let them see the global ones (global_keys).
+    const GlobalRows* global = nullptr;
+    Var key_bias = {};  // [N]: added to the scores of a key, but for the global rows; or undefined
     // A step of a decoder: x holds one token of each row of `rows`, which sees what the cache has for it.
     KeyValueCache* cache = nullptr;
     const CacheRows* rows = nullptr;
@@ -67,35 +84,18 @@ class MultiHeadAttention : public Module {
   std::vector<Projection::Part> rows_of(int64_t first_head, int64_t count) const;
   void check_input(const Var& x) const;
   Var attend_cached(const Var& x, const Call& call) const;
+  Var attended(const Var& q, const KeysValues& source, Context& context, const Call& call) const;
+  Var attend_with_global(const Var& x, const Var& q, const KeysValues& source, Context& context,
+                         const Call& call) const;
+  std::vector<Projection::Part> global_rows_of(int64_t first_head, int64_t count) const;
 
   MultiHeadOptions options_;
   int64_t head_width_;
-  Var in_proj_weight_, in_proj_bias_;
+  Var in_proj_weight_, in_proj_bias_, global_weight_, global_bias_;
   AttentionParameters terms_;
   Linear out_proj_;
-  Projection query_, keys_values_;  // rows of in_proj
-};
-
-// Longformer's self-attention: a window for all, and tokens that see and are seen by all through projections
-// of their own. Parameters: query, key, value, query_global, key_global, value_global (each .weight, .bias),
-// as published.
-struct LongformerOptions {
-  int64_t width = 0, heads = 1;
-  int64_t one_side = 256;  // tokens seen on each side
-  int64_t dilation = 1;
-  float dropout = 0;
-};
-class LongformerSelfAttention : public Module {
- public:
-  LongformerSelfAttention(const LongformerOptions& options, Rng& rng);
-  // x: [B, N, E]; global_tokens: places that are global in every sequence, ascending; lengths: tokens of each
-  // sequence, or empty when all are full. -> [B, N, E], heads joined, not projected.
-  Var operator()(const Var& x, std::span<const int64_t> global_tokens, std::span<const int64_t> lengths,
-                 Context& context) const;
-
- private:
-  LongformerOptions options_;
-  Linear query_, key_, value_, query_global_, key_global_, value_global_;
+  Projection query_, keys_values_;                // rows of in_proj
+  Projection global_query_, global_keys_values_;  // rows of global_in_proj
 };
 
 }  // namespace fovea::nn

@@ -45,9 +45,13 @@ Var one_head(const Var& x) {
 }  // namespace
 
 AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& rng)
-    : score_(score_named(options.score)),
+    : gated_(options.score == "gated"),
+      score_(gated_ ? dot() : score_named(options.score)),
       selection_(parse_selection(options.selection)),
-      keys_([this] { return std::vector<Projection::Part>{{weight_}}; }) {
+      keys_([this] {
+        if (!gated_) return std::vector<Projection::Part>{{weight_}};
+        return std::vector<Projection::Part>{{weight_, bias_}, {gate_weight_, gate_bias_}};
+      }) {
   require(
       selection_.kind != SelectionKind::argmax,
       "pooling: selection argmax: no gradient reaches the query through it; choose hard, which is trained by "
@@ -55,15 +59,29 @@ AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& 
   require(score_.kind == ScoreKind::additive || score_.kind == ScoreKind::dot ||
               score_.kind == ScoreKind::scaled_dot || score_.kind == ScoreKind::cosine,
           "pooling: score '", options.score,
-          "', wanted additive, dot, scaled_dot or cosine: the query is learned as it is");
-  const bool additive = score_.kind == ScoreKind::additive;
+          "', wanted additive, gated, dot, scaled_dot or cosine: the query is learned as it is");
+  const bool additive = gated_ || score_.kind == ScoreKind::additive;
   const int64_t width = additive && options.hidden > 0 ? options.hidden : options.width;
   const float bound = 1 / std::sqrt(static_cast<float>(width));
   query_ = add_parameter("query", uniform({width}, -bound, bound, rng));
   if (!additive) return;
   weight_ = add_parameter("weight", xavier_uniform({width, options.width}, rng));
   bias_ = add_parameter("bias", constant({width}, 0));
+  if (gated_) {
+    gate_weight_ = add_parameter("gate_weight", xavier_uniform({width, options.width}, rng));
+    gate_bias_ = add_parameter("gate_bias", constant({width}, 0));
+  }
   add_projection(keys_);
+}
+
+// What the query meets.
+Var AttentionPooling::keys_of(const Var& states) const {
+  if (gated_) {
+    const Var both = keys_(states);
+    const int64_t width = query_.size(0);
+    return tanh(slice(both, 1, 0, width)) * sigmoid(slice(both, 1, width, width));
+  }
+  return score_.kind == ScoreKind::additive ? keys_(states) : states;
 }
 
 Var AttentionPooling::operator()(const Var& states, std::span<const int64_t> lengths, Context& context,
@@ -76,8 +94,8 @@ Var AttentionPooling::pool_by_runs(const Var& states, std::span<const int64_t> l
                                    PoolingLevel level) const {
   const RunScore run = run_score(score_, query_.size(0), query_);
   if (score_.kind == ScoreKind::additive)
-    return pooled(repeated(bias_, lengths.size()), keys_(states), states, lengths, score_, run, level);
-  const Var keys = score_.kind == ScoreKind::cosine ? unit_rows(states) : states;
+    return pooled(repeated(bias_, lengths.size()), keys_of(states), states, lengths, score_, run, level);
+  const Var keys = score_.kind == ScoreKind::cosine ? unit_rows(states) : keys_of(states);
   return pooled(repeated(query_, lengths.size()), keys, states, lengths, score_, run, level);
 }
 
@@ -89,13 +107,13 @@ Var AttentionPooling::pool(const Var& states, std::span<const int64_t> lengths, 
   const AttentionSpec spec{.score = score_, .pattern = documents(ones, tokens), .selection = selection_};
   AttentionRequest request{.training = context.training, .name = name_of(level), .site = site_of(level)};
   if (context.training && draws(selection_)) request.seed = context.next_seed();
-  Var query, keys = states;
+  Var query;
+  const Var keys = keys_of(states);
   if (score_.kind == ScoreKind::additive) {
     // The learned query is the score's vector; what asks is the same for all and stands in the bias.
     const Var nothing(Tensor::zeros({weight_.size(0), 1}));
     request.parameters = {.U = nothing, .b = bias_, .v = query_};
     request.projected_keys = true;
-    keys = keys_(states);
     query = Var(Tensor::zeros({sequences, 1}));
   } else {
     query = repeated(query_, lengths.size());

@@ -18,16 +18,17 @@ enum class PoolingLevel : int64_t { words, sentences };
 struct AttentionPoolingOptions {
   int64_t width = 0;  // of the states
   // additive: query . tanh(weight h + bias), the small network of hierarchical attention. dot, scaled_dot,
-  // cosine(0.1): the query meets the states themselves.
+  // cosine(0.1): the query meets the states themselves. gated: query . (tanh(weight h + bias) * sigmoid(gate_weight
+  // h + gate_bias)), the gated attention of Ilse et al. 2018.
   std::string score = "additive";
-  int64_t hidden = 0;  // additive; 0: the width
-  // How scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid. hard is trained by
+  int64_t hidden = 0;  // additive and gated; 0: the width
+  // How scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity. hard is trained by
   // REINFORCE, see nn/choices.h: before a call the model sets Context::rows_of_example for the sequences.
   std::string selection = "soft";
 };
 
-// Parameters: query [hidden] and, of the additive score, weight [hidden, width] and bias [hidden]; of the
-// others query [width].
+// Parameters: query [hidden] and, of the additive and gated scores, weight [hidden, width] and bias [hidden]; of
+// gated gate_weight and gate_bias besides; of the others query [width].
 class AttentionPooling : public Module {
  public:
   // Throws Error on a score that has no use for a query that never changes, and on argmax, which trains nothing.
@@ -40,13 +41,15 @@ class AttentionPooling : public Module {
                  PoolingLevel level = PoolingLevel::words) const;
 
  private:
+  Var keys_of(const Var& states) const;
   Var pool_by_runs(const Var& states, std::span<const int64_t> lengths, PoolingLevel level) const;
   Var pool(const Var& states, std::span<const int64_t> lengths, Context& context, PoolingLevel level) const;
 
-  Score score_;
+  bool gated_;
+  Score score_;  // of gated keys: dot
   Selection selection_;
-  Var query_, weight_, bias_;
-  Projection keys_;  // of weight_
+  Var query_, weight_, bias_, gate_weight_, gate_bias_;
+  Projection keys_;  // of weight_; of gated, with biases, of both
 };
 
 // The mean of each sequence's states, shown as the equal weights it is.

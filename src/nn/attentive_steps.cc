@@ -2,6 +2,7 @@
 #include "nn/attentive_steps.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "autograd/ops.h"
 #include "nn/runs.h"
@@ -53,14 +54,16 @@ Var columns(const Var& x, int64_t begin, int64_t count) {
 // What the states of one step see.
 class Looking {
  public:
-  Looking(const DecoderAttention& attention, const RunScore& score, const Var& keys, const Var& values,
+  Looking(const Selection& selection, const RunScore& score, const Var& keys, const Var& values,
           Context& context)
-      : attention_(attention), score_(score), keys_(keys), values_(values), context_(context) {
+      : selection_(selection), score_(score), keys_(keys), values_(values), context_(context) {
     counts_choices_ = !context.rows_of_example.empty();
   }
   // Keeps the weights, [steps, longest run] of all steps.
   void keep_weights(const KeyRuns& runs) { weights_ = Tensor::zeros({runs.queries(), runs.longest}); }
   const Tensor& weights() const { return weights_; }
+  // Of the last step, where hard selection drew.
+  const Var& entropy() const { return entropy_; }
 
   // query: [rows, d]. The runs are those of all steps.
   Var operator()(const Var& query, const Step& step, const KeyRuns& runs, const RunGaussian& gaussian) {
@@ -69,13 +72,9 @@ class Looking {
       first.push_back(runs.first[static_cast<size_t>(token)]);
       count.push_back(runs.count[static_cast<size_t>(token)]);
     }
-    if (counts_choices_) {
-      context_.rows_of_example.assign(runs.query_begin.size() - 1, 0);
-      for (const int32_t s : step.sentences) context_.rows_of_example[static_cast<size_t>(s)] = 1;
-    }
-    const SeenRuns seen =
-        attend_runs_by(attention_.selection(), {query, keys_, values_, first, count, score_, gaussian},
-                       context_, weights_.defined());
+    const SeenRuns seen = selection_ == soft() && !gaussian.centre.defined()
+                              ? by_kernel(query, step, runs, first, count)
+                              : by_algebra(query, step, runs, first, count, gaussian);
     if (weights_.defined())
       for (size_t r = 0; r < step.tokens.size(); ++r)
         std::copy_n(seen.weights.data() + static_cast<int64_t>(r) * seen.weights.size(1), count[r],
@@ -84,11 +83,36 @@ class Looking {
   }
 
  private:
-  const DecoderAttention& attention_;
+  SeenRuns by_kernel(const Var& query, const Step& step, const KeyRuns& runs, std::vector<int32_t> first,
+                     std::vector<int32_t> count) {
+    // All sentences' keys, so that their gradient is one buffer for all steps; those that have ended ask nothing.
+    KeyRuns now{.query_begin = std::vector<int64_t>(runs.query_begin.size()),
+                .key_begin = runs.key_begin,
+                .first = std::move(first),
+                .count = std::move(count)};
+    for (const int32_t s : step.sentences) now.query_begin[static_cast<size_t>(s) + 1] = 1;
+    std::partial_sum(now.query_begin.begin(), now.query_begin.end(), now.query_begin.begin());
+    now.measure();
+    return attend_runs(query, keys_, values_, now, score_, {}, weights_.defined());
+  }
+  SeenRuns by_algebra(const Var& query, const Step& step, const KeyRuns& runs, std::span<const int32_t> first,
+                      std::span<const int32_t> count, const RunGaussian& gaussian) {
+    if (counts_choices_) {
+      context_.rows_of_example.assign(runs.query_begin.size() - 1, 0);
+      for (const int32_t s : step.sentences) context_.rows_of_example[static_cast<size_t>(s)] = 1;
+    }
+    ChosenRuns seen = attend_runs_by(selection_, {query, keys_, values_, first, count, score_, gaussian},
+                                     context_, weights_.defined());
+    entropy_ = seen.entropy;
+    return seen;
+  }
+
+  const Selection& selection_;
   const RunScore& score_;
   const Var &keys_, &values_;
   Context& context_;
   Tensor weights_;
+  Var entropy_;
   bool counts_choices_;
 };
 
@@ -117,7 +141,7 @@ AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRun
                                        bool want_weights) {
   const int64_t hidden = decoder.weight.size(1), extra = decoder.values.size(1) - 3 * hidden;
   const std::vector<Step> steps = steps_of(runs);
-  Looking look(attention, decoder.score, decoder.keys, decoder.values, context);
+  Looking look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
   if (want_weights) look.keep_weights(runs);
   Var h = decoder.state;
   std::vector<Var> states, contexts;
@@ -139,7 +163,7 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
   const std::vector<Step> steps = steps_of(runs);
   const auto layers = static_cast<int64_t>(decoder.layers.size());
   const int64_t sentences = decoder.h.size(1), hidden = decoder.h.size(2);
-  Looking look(attention, decoder.score, decoder.keys, decoder.values, context);
+  Looking look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
   if (want_weights) look.keep_weights(runs);
   std::vector<LstmState> state;
   for (int64_t l = 0; l < layers; ++l)
@@ -172,6 +196,76 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
   }
   runs.measure();
   return {in_order(states, steps, runs.queries()), look.weights()};
+}
+
+namespace {
+
+// The rows that go on from the step before.
+Var going_on(const Var& state, const Step& step) {
+  return static_cast<int64_t>(step.before.size()) == state.size(0) ? state : gather(state, step.before);
+}
+
+// All that a step asks of the state, one below the other: the LSTM's gates, the query, the gate.
+struct FromState {
+  explicit FromState(const GatedLstm& decoder) {
+    std::vector<Var> weights{decoder.state}, biases{Var(Tensor::zeros({decoder.state.size(0)}))};
+    const auto add = [&](const Var& part, const Var& part_bias) {
+      if (!part.defined()) return;
+      weights.push_back(part);
+      biases.push_back(part_bias.defined() ? part_bias : Var(Tensor::zeros({part.size(0)})));
+    };
+    add(decoder.query_weight, decoder.query_bias);
+    add(decoder.gate_weight, decoder.gate_bias);
+    weight = concat(weights, 0);
+    bias = concat(biases, 0);
+  }
+  Var weight, bias;
+};
+
+}  // namespace
+
+GatedStates gated_lstm_by_steps(const GatedLstm& decoder, const KeyRuns& runs, Context& context,
+                                bool want_weights) {
+  const int64_t gates = decoder.state.size(0), width = decoder.context.size(1),
+                extra = decoder.values.size(1) - width;
+  const int64_t query = decoder.query_weight.defined() ? decoder.query_weight.size(0) : 0;
+  FOVEA_ASSERT(gates == 4 * decoder.h.size(1) && extra >= 0);
+  const std::vector<Step> steps = steps_of(runs);
+  // At use nothing is drawn and nothing dropped: soft with dropout is the plain softmax.
+  const Selection selection =
+      decoder.selection.kind == SelectionKind::soft && !context.training ? soft() : decoder.selection;
+  Looking look(selection, decoder.score, decoder.keys, decoder.values, context);
+  if (want_weights) look.keep_weights(runs);
+  const FromState from_state(decoder);
+  LstmState own{decoder.h, decoder.c};
+  GatedStates result;
+  if (want_weights && decoder.gate_weight.defined()) result.gates = Tensor({runs.queries()});
+  std::vector<Var> states, contexts, extras, entropies;
+  for (const Step& step : steps) {
+    own = {going_on(own.h, step), going_on(own.c, step)};
+    const Var from = linear(own.h, from_state.weight, from_state.bias);
+    const Var seen = look(query > 0 ? columns(from, gates, query) : own.h, step, runs, {});
+    Var z = extra > 0 ? columns(seen, 0, width) : seen;
+    if (decoder.gate_weight.defined()) {
+      const Var beta = sigmoid(columns(from, gates + query, 1));
+      z = z * beta;
+      if (result.gates.defined())
+        for (size_t r = 0; r < step.tokens.size(); ++r)
+          result.gates.data()[step.tokens[r]] = beta.value().data()[r];
+    }
+    own = lstm_state(
+        gather(decoder.products, step.tokens) + columns(from, 0, gates) + linear(z, decoder.context), own.c);
+    states.push_back(own.h);
+    contexts.push_back(z);
+    if (extra > 0) extras.push_back(columns(seen, width, extra));
+    if (look.entropy().defined()) entropies.push_back(look.entropy());
+  }
+  result.states = in_order(states, steps, runs.queries());
+  result.context = in_order(contexts, steps, runs.queries());
+  result.extra = in_order(extras, steps, runs.queries());
+  result.entropy = in_order(entropies, steps, runs.queries());
+  result.weights = look.weights();
+  return result;
 }
 
 }  // namespace fovea::nn

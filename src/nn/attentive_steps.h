@@ -16,4 +16,29 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
                                   const DecoderAttention& attention, Context& context,
                                   bool want_weights = false);
 
+// An LSTM that looks before every step, and weighs what it sees by a gate (Xu et al. 2015):
+//
+//   seen = attention(h),  z = sigmoid(gate h + b) seen,  h, c = LSTM(products + context z + state h, c)
+struct GatedLstm {
+  Var products;                      // [steps, 4 H]: W x + b of the input
+  Var h, c;                          // first states: [sentences, H]
+  Var keys;                          // [keys, d]
+  Var values;                        // [keys, D + E]
+  Var state;                         // [4 H, H]
+  Var context;                       // [4 H, D]
+  Var query_weight{}, query_bias{};  // [d, H] and [d]; undefined: the state itself is the query
+  Var gate_weight{}, gate_bias{};    // [1, H] and [1]; undefined: no gate
+  RunScore score{};
+  Selection selection = soft();  // the fused kernel looks where it is soft
+};
+struct GatedStates {
+  Var states;   // [steps, H]
+  Var context;  // [steps, D]: z
+  Var extra{};  // [steps, E]: what was seen of the values' last E columns, without the gate; undefined for none
+  Var entropy{};          // [steps, 1]: hard, training: of the distributions drawn from
+  Tensor weights, gates;  // [steps, longest run] and [steps], where wanted
+};
+GatedStates gated_lstm_by_steps(const GatedLstm& decoder, const KeyRuns& runs, Context& context,
+                                bool want_weights = false);
+
 }  // namespace fovea::nn

@@ -26,14 +26,15 @@ void keep_choices(Context& context, const Var& log_probability) {
   context.choices.push_back(std::move(drawn));
 }
 
-Var choices_loss(Context& context, std::span<const float> losses) {
+Var choices_loss(Context& context, std::span<const float> losses, std::optional<float> given) {
   const std::vector<DrawnChoices> choices = std::exchange(context.choices, {});
   const auto examples = static_cast<int64_t>(losses.size());
   const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
   // (loss - baseline) / examples.
   std::vector<float> advantage;
   for (const float loss : losses) {
-    const double baseline = examples > 1 ? (sum - loss) / static_cast<double>(examples - 1) : 0;
+    const double others = examples > 1 ? (sum - loss) / static_cast<double>(examples - 1) : 0;
+    const double baseline = given ? double{*given} : others;
     advantage.push_back(static_cast<float>((loss - baseline) / static_cast<double>(examples)));
   }
   std::vector<Var> parents;

@@ -3,10 +3,11 @@
 // A layer that draws leaves the log-probability of its draws in the context. The loss of each example, less a
 // baseline, says how good its draws were: the gradient of the expected loss is that of
 //   mean over examples of (loss - baseline) * sum of the log-probabilities of the example's draws.
-// The baseline is the mean loss of the other examples of the batch: it does not depend on the example's own
-// draws, so the estimate stays unbiased, and there is no state to keep between steps.
+// The baseline is the mean loss of the other examples of the batch, or what the caller gives, such as a moving average of
+// earlier losses: neither depends on the example's own draws, so the estimate stays unbiased.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "nn/module.h"
@@ -17,8 +18,9 @@ namespace fovea::nn {
 // does not say which rows belong to which example (Context::rows_of_example): its loss cannot reward them.
 void keep_choices(Context& context, const Var& log_probability);
 
-// Called by losses, after the forward pass. losses: of each example. A scalar of value 0 whose gradient is
+// Called by losses, after the forward pass. losses: of each example; baseline: of all of them, empty: of the others of the
+// batch. A scalar of value 0 whose gradient is
 // REINFORCE's, to be added to the mean loss of the batch; the choices are taken out of the context.
-Var choices_loss(Context& context, std::span<const float> losses);
+Var choices_loss(Context& context, std::span<const float> losses, std::optional<float> baseline = {});
 
 }  // namespace fovea::nn

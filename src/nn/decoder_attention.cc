@@ -12,46 +12,71 @@
 namespace fovea::nn {
 namespace {
 
-// Luong's names beside the algebra's.
-Score decoder_score(const std::string& name) {
-  if (name == "general") return bilinear();
-  return score_named(name);
+// What runs of keys can follow: a window of neighbouring keys, or none (null).
+const patterns::Window* window_of(const AttentionSpec& spec) {
+  return std::get_if<patterns::Window>(&spec.pattern.node());
+}
+
+void check_alignment(const AttentionSpec& spec) {
+  const std::string text = to_string(spec);
+  Terms only_gaussian;
+  only_gaussian.gaussian = spec.terms.gaussian;
+  require(spec.terms == only_gaussian, "attention: got '", text,
+          "'; of the terms, the alignment of a recurrent decoder takes gaussian(sigma) only");
+  const patterns::Window* const window = window_of(spec);
+  require(window != nullptr ? window->dilation == 1 && window->left >= 0 && window->right >= 0
+                            : spec.pattern == full(),
+          "attention: got '", text, "'; the pattern of a recurrent decoder is full or window(left,right)");
+  require(
+      spec.terms.gaussian == 0 || (window != nullptr && window->left == window->right && window->left >= 1),
+      "attention: got '", text,
+      "'; with gaussian(sigma) the pattern is window(n,n), n keys on either side of the predicted place");
+  require(
+      spec.selection.kind != SelectionKind::argmax,
+      "attention: selection argmax: no gradient reaches queries and keys through it; choose hard or gumbel(1), "
+      "which take the largest score at use");
 }
 
 bool by_location(const DecoderAttentionOptions& options) {
-  return options.score == "location";
+  return options.spec.score.kind == ScoreKind::location;
 }
 
 }  // namespace
 
-Locality locality_named(const std::string& name) {
-  if (name == "global") return Locality::global;
-  if (name == "local_m") return Locality::local_m;
-  if (name == "local_p") return Locality::local_p;
-  fail("attention: locality '", name, "', wanted global, local_m or local_p");
+AttentionSpec alignment_spec(const AlignmentNames& names) {
+  AttentionSpec spec{.score = names.score == "general" ? bilinear() : score_named(names.score),
+                     .selection = parse_selection(names.selection)};
+  if (names.locality == "global") return spec;
+  require(names.locality == "local_m" || names.locality == "local_p", "attention: locality '", names.locality,
+          "', wanted global, local_m or local_p");
+  require(names.window >= 1, "attention: a window of ", names.window, " keys, wanted at least 1");
+  spec.pattern = fovea::window(names.window, names.window);
+  if (names.locality == "local_p") spec.terms.gaussian = static_cast<float>(names.window) / 2;
+  return spec;
 }
 
-DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& rng)
-    : options_(options),
-      score_(decoder_score(options.score)),
-      selection_(parse_selection(options.selection)) {
-  require(
-      selection_.kind != SelectionKind::argmax,
-      "attention: selection argmax: no gradient reaches queries and keys through it; choose hard or gumbel(1), "
-      "which take the largest score at use");
+AttentionSpec alignment_spec(const std::string& text, const AlignmentNames& names,
+                             const AlignmentNames& standard) {
+  if (text.empty()) return alignment_spec(names);
+  require(names == standard, "attention: got '", text,
+          "' beside a score, locality, window or selection; write them into the spec");
+  return parse_spec(text);
+}
+
+DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& rng) : options_(options) {
+  check_alignment(options.spec);
+  const ScoreKind kind = options.spec.score.kind;
   const int64_t dq = options.query_width, dk = options.key_width;
   const int64_t hidden = options_.hidden = options.hidden > 0 ? options.hidden : dq;
   const float bound = 1 / std::sqrt(static_cast<float>(hidden));
-  require(options.locality == Locality::global || options.window >= 1, "attention: a window of ",
-          options.window, " keys, wanted at least 1");
   if (by_location(options)) {
     require(options.max_positions >= 1, "attention: max_positions ", options.max_positions,
             ", wanted at least 1");
     table_ = add_parameter("table", xavier_uniform({options.max_positions, dq}, rng));
-  } else if (score_.kind == ScoreKind::bilinear) {
+  } else if (kind == ScoreKind::bilinear) {
     W_ = add_parameter("W", xavier_uniform({dq, dk}, rng));
-  } else if (score_.kind == ScoreKind::additive || score_.kind == ScoreKind::concat) {
-    const bool joint = score_.kind == ScoreKind::concat;
+  } else if (kind == ScoreKind::additive || kind == ScoreKind::concat) {
+    const bool joint = kind == ScoreKind::concat;
     W_ = add_parameter("W", xavier_uniform({hidden, joint ? dk + dq : dk}, rng));
     if (!joint) U_ = add_parameter("U", xavier_uniform({hidden, dq}, rng));
     b_ = add_parameter("b", Tensor::zeros({hidden}));
@@ -59,14 +84,14 @@ DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& 
   } else if (dq != dk) {
     key_ = add_parameter("key", xavier_uniform({dq, dk}, rng));
   }
-  if (options.locality == Locality::local_p) {
+  if (predicts()) {
     position_W_ = add_parameter("position.W", xavier_uniform({hidden, dq}, rng));
     position_v_ = add_parameter("position.v", uniform({hidden}, -bound, bound, rng));
   }
 }
 
 Var DecoderAttention::key_weight() const {
-  if (score_.kind == ScoreKind::concat) return slice(W_, 1, 0, options_.key_width);
+  if (options_.spec.score.kind == ScoreKind::concat) return slice(W_, 1, 0, options_.key_width);
   return W_.defined() ? W_ : key_;
 }
 
@@ -76,7 +101,7 @@ Var DecoderAttention::finished_keys(const Var& projected, std::span<const int64_
     for (int32_t& place : places) place = std::min(place, static_cast<int32_t>(options_.max_positions) - 1);
     return embedding(table_, places);
   }
-  return score_.kind == ScoreKind::cosine ? unit_rows(projected) : projected;
+  return options_.spec.score.kind == ScoreKind::cosine ? unit_rows(projected) : projected;
 }
 
 Var DecoderAttention::keys(const Var& memory, std::span<const int64_t> lengths) const {
@@ -85,8 +110,14 @@ Var DecoderAttention::keys(const Var& memory, std::span<const int64_t> lengths) 
 }
 
 Var DecoderAttention::query_weight() const {
-  if (score_.kind == ScoreKind::concat) return slice(W_, 1, options_.key_width, options_.query_width);
+  if (options_.spec.score.kind == ScoreKind::concat)
+    return slice(W_, 1, options_.key_width, options_.query_width);
   return U_;
+}
+
+int64_t DecoderAttention::window() const {
+  const patterns::Window* const window = window_of(options_.spec);
+  return window != nullptr ? window->left : 0;
 }
 
 Var DecoderAttention::position_vector() const {
@@ -99,16 +130,17 @@ Var DecoderAttention::query_bias() const {
 }
 
 RunScore DecoderAttention::score() const {
-  return run_score(score_, options_.query_width, v_);
+  return run_score(options_.spec.score, options_.query_width, v_);
 }
 
 KeyRun run_at(const DecoderAttentionOptions& options, int64_t step, int64_t keys) {
   int64_t first = 0, last = keys - 1;
-  if (options.locality == Locality::local_m) {
+  const patterns::Window* const window = window_of(options.spec);
+  if (window != nullptr && options.spec.terms.gaussian == 0) {
     // After the source's end, the window stays at its last key.
     const int64_t place = std::min(step, keys - 1);
-    first = std::max<int64_t>(0, place - options.window);
-    last = std::min(keys - 1, place + options.window);
+    first = std::max<int64_t>(0, place - window->left);
+    last = std::min(keys - 1, place + window->right);
   }
   if (by_location(options)) last = std::min(last, options.max_positions - 1);
   return {static_cast<int32_t>(first), static_cast<int32_t>(std::max<int64_t>(0, last - first + 1))};
@@ -154,7 +186,7 @@ RunGaussian DecoderAttention::predict_step(const Var& states, std::span<const in
       reshape(sigmoid(linear(hidden, reshape(position_vector(), {1, -1}))), {rows}) * Var(sizes);
   for (int64_t r = 0; r < rows; ++r) {
     const auto i = static_cast<size_t>(tokens[static_cast<size_t>(r)]);
-    const auto run = kernels::predicted_run(place.value().data()[r], options_.window, runs.count[i]);
+    const auto run = kernels::predicted_run(place.value().data()[r], window(), runs.count[i]);
     runs.first[i] += run.first;
     runs.count[i] = run.count;
   }
@@ -171,19 +203,19 @@ Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& 
                                  Context& context, std::string_view name) const {
   const Var weight = query_weight();
   const Var query = weight.defined() ? linear(states, weight, b_) : states;
-  const RunGaussian gaussian = options_.locality == Locality::local_p ? predict(states, runs) : RunGaussian{};
+  const RunGaussian gaussian = predicts() ? predict(states, runs) : RunGaussian{};
   const bool shown = attention_observer() != nullptr;
   const SeenRuns seen =
       fused(context)
           ? attend_runs(query, keys, values, runs, score(), gaussian, shown)
-          : attend_runs_by(selection_, {query, keys, values, runs.first, runs.count, score(), gaussian},
+          : attend_runs_by(selection(), {query, keys, values, runs.first, runs.count, score(), gaussian},
                            context, shown);
   show(name, runs, seen.weights);
   return seen.out;
 }
 
 void DecoderAttention::show(std::string_view name, const KeyRuns& runs, const Tensor& weights) const {
-  show_runs({name, {.kind = AttentionSite::Kind::alignment}}, score_, runs, weights);
+  show_runs({name, {.kind = AttentionSite::Kind::alignment}}, options_.spec.score, runs, weights);
 }
 
 }  // namespace fovea::nn

@@ -14,26 +14,29 @@
 
 namespace fovea::nn {
 
-enum class Locality {
-  global,   // the whole sentence
-  local_m,  // `window` keys on either side of the target token's own place
-  local_p,  // on either side of a predicted place, weighed by a Gaussian around it with sigma = window / 2
+// Names of Luong et al. (2015) for specs. score: of the algebra, or "general" for bilinear. locality: "global", the
+// whole sentence; "local_m", `window` keys on either side of the target token's own place; "local_p", on either side of
+// a predicted place, weighed by a Gaussian around it with sigma = window / 2. Throws Error on anything else.
+struct AlignmentNames {
+  std::string score = "additive", locality = "global";
+  int64_t window = 10;
+  std::string selection = "soft";
+  friend bool operator==(const AlignmentNames&, const AlignmentNames&) = default;
 };
-// "global", "local_m" or "local_p"; throws Error on anything else.
-Locality locality_named(const std::string& name);
+AttentionSpec alignment_spec(const AlignmentNames& names);
+// The spec written as `text`; where that is empty, the one that the names make. Throws Error when both say something: when
+// names differ from `standard`.
+AttentionSpec alignment_spec(const std::string& text, const AlignmentNames& names,
+                             const AlignmentNames& standard);
 
 struct DecoderAttentionOptions {
   int64_t query_width = 0, key_width = 0;
-  // A score of the algebra (additive, dot, scaled_dot, cosine(0.1), bilinear, concat), "general" for
-  // bilinear, or "location": Luong's score by the key's place alone.
-  std::string score = "additive";
+  // Any score and any selection. All selections but soft take the general path, which is slower: a step and a query at
+  // a time. The pattern is full, or window(left,right) around the token's own place among the keys, and around a
+  // predicted place where the term gaussian(sigma) is there.
+  AttentionSpec spec = {.score = additive()};
   int64_t hidden = 0;  // of additive and concat scores, and of the predicted place; 0: the query's width
-  Locality locality = Locality::global;
-  int64_t window = 10;
-  int64_t max_positions = 256;  // location: keys after that many are not seen
-  // How scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid. All but soft take the
-  // general path, which is slower: a step and a query at a time.
-  std::string selection = "soft";
+  int64_t max_positions = 256;  // score location: keys after that many are not seen
 };
 
 // Parameters: W, U, b, v of the score as AttentionParameters has them; key [Dq, Dk] for the scores by dot
@@ -41,7 +44,7 @@ struct DecoderAttentionOptions {
 // position.v [hidden] for local_p.
 class DecoderAttention : public Module {
  public:
-  // Throws Error on an unknown score or a window that makes no sense.
+  // Throws Error on a spec that it cannot compute.
   DecoderAttention(const DecoderAttentionOptions& options, Rng& rng);
 
   // What queries meet. memory: [keys, Dk], sentence after sentence -> [keys, d].
@@ -53,11 +56,11 @@ class DecoderAttention : public Module {
   Var query_weight() const;
   Var query_bias() const;
   RunScore score() const;
-  const Selection& selection() const { return selection_; }
+  const Selection& selection() const { return options_.spec.selection; }
   // Whether the fused kernels (attend_runs, attentive_gru, attentive_lstm) do what is asked for: they know the
   // softmax alone. Otherwise see nn/attentive_steps.h.
   bool fused(const Context& context) const {
-    return selection_ == soft() || (selection_.kind == SelectionKind::soft && !context.training);
+    return selection() == soft() || (selection().kind == SelectionKind::soft && !context.training);
   }
   // What each query sees before a place is predicted: for local_p the whole sentence.
   KeyRuns runs(std::span<const int64_t> queries, std::span<const int64_t> keys) const;
@@ -78,7 +81,10 @@ class DecoderAttention : public Module {
   void show(std::string_view name, const KeyRuns& runs, const Tensor& weights) const;
 
   const DecoderAttentionOptions& options() const { return options_; }
-  float sigma() const { return static_cast<float>(options_.window) / 2; }
+  // Whether each query predicts the place that it looks around.
+  bool predicts() const { return options_.spec.terms.gaussian > 0; }
+  float sigma() const { return options_.spec.terms.gaussian; }
+  int64_t window() const;  // keys on either side of a predicted place
   Var position_weight() const { return position_W_; }
   // v / sqrt(hidden): the place, a sum over hidden units that all move at once, would else run to an end of
   // the sentence within some dozen steps of Adam, where the sigmoid is flat and holds it.
@@ -86,8 +92,6 @@ class DecoderAttention : public Module {
 
  private:
   DecoderAttentionOptions options_;
-  Score score_;
-  Selection selection_;
   Var W_, U_, b_, v_, key_, table_, position_W_, position_v_;
 };
 

@@ -56,8 +56,9 @@ Tensor one_query(const Var& gate) {
 
 }  // namespace
 
-SqueezeExcite::SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng)
-    : fc1(channels, squeezed(channels, reduction), rng), fc2(squeezed(channels, reduction), channels, rng) {
+SqueezeExcite::SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng, bool with_bias)
+    : fc1(channels, squeezed(channels, reduction), rng, with_bias),
+      fc2(squeezed(channels, reduction), channels, rng, with_bias) {
   add_child("fc1", fc1);
   add_child("fc2", fc2);
 }
@@ -69,8 +70,9 @@ Var SqueezeExcite::operator()(const Var& x, std::string_view name, const Attenti
   return x * as_channels(gate);
 }
 
-ChannelAttention::ChannelAttention(int64_t channels, int64_t reduction, Rng& rng)
-    : fc1(channels, squeezed(channels, reduction), rng), fc2(squeezed(channels, reduction), channels, rng) {
+ChannelAttention::ChannelAttention(int64_t channels, int64_t reduction, Rng& rng, bool with_bias)
+    : fc1(channels, squeezed(channels, reduction), rng, with_bias),
+      fc2(squeezed(channels, reduction), channels, rng, with_bias) {
   add_child("fc1", fc1);
   add_child("fc2", fc2);
 }
@@ -102,8 +104,8 @@ Var SpatialAttention::operator()(const Var& x, std::string_view name, const Atte
   return x * gate;
 }
 
-Cbam::Cbam(int64_t channels, int64_t reduction, Rng& rng, int64_t kernel)
-    : channel(channels, reduction, rng), spatial(rng, kernel) {
+Cbam::Cbam(int64_t channels, int64_t reduction, Rng& rng, const CbamOptions& options)
+    : channel(channels, reduction, rng, options.bias), spatial(rng, options.kernel) {
   add_child("channel", channel);
   add_child("spatial", spatial);
 }

@@ -18,10 +18,11 @@
 namespace fovea::nn {
 
 // Hu et al. (2018): x * sigmoid(fc2(relu(fc1(mean over places)))).
-// Parameters: fc1.weight [C / reduction, C], fc1.bias, fc2.weight [C, C / reduction], fc2.bias.
+// Parameters: fc1.weight [C / reduction, C], fc1.bias, fc2.weight [C, C / reduction], fc2.bias; the biases only
+// where asked for.
 class SqueezeExcite : public Module {
  public:
-  SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng);
+  SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng, bool with_bias = true);
   // Shown under `name`: one query, C keys.
   Var operator()(const Var& x, std::string_view name = {}, const AttentionSite& site = {}) const;
   Linear fc1, fc2;
@@ -31,7 +32,7 @@ class SqueezeExcite : public Module {
 // Parameters as SqueezeExcite's.
 class ChannelAttention : public Module {
  public:
-  ChannelAttention(int64_t channels, int64_t reduction, Rng& rng);
+  ChannelAttention(int64_t channels, int64_t reduction, Rng& rng, bool with_bias = true);
   Var operator()(const Var& x, std::string_view name = {}, const AttentionSite& site = {}) const;
   Linear fc1, fc2;
 };
@@ -46,11 +47,16 @@ class SpatialAttention : public Module {
   Conv2d conv;
 };
 
+struct CbamOptions {
+  int64_t kernel = 7;  // of SpatialAttention; odd
+  bool bias = true;    // of ChannelAttention's network; most published code has none
+};
+
 // Woo et al. (2018): which channels, then which places. Children: channel, spatial; shown as name +
 // ".channel" and name + ".spatial".
 class Cbam : public Module {
  public:
-  Cbam(int64_t channels, int64_t reduction, Rng& rng, int64_t kernel = 7);
+  Cbam(int64_t channels, int64_t reduction, Rng& rng, const CbamOptions& options = {});
   Var operator()(const Var& x, std::string_view name = {}, const AttentionSite& site = {}) const;
   ChannelAttention channel;
   SpatialAttention spatial;

@@ -9,7 +9,8 @@ namespace fovea::nn {
 Activation activation_named(const std::string& name) {
   if (name == "relu") return Activation::relu;
   if (name == "gelu") return Activation::gelu;
-  fail("transformer: activation '", name, "', wanted relu or gelu");
+  if (name == "swish" || name == "silu") return Activation::silu;
+  fail("transformer: activation '", name, "', wanted relu, gelu or swish");
 }
 
 Linear::Linear(int64_t in, int64_t out, Rng& rng, bool with_bias)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/tape.h"
+#include "base/parallel.h"
 #include "io/safetensors.h"
 #include "nn/projection.h"
 
@@ -40,11 +41,17 @@ void Module::collect_projections(std::vector<Projection*>& all) const {
 void Module::prepare(std::optional<Compute> compute) const {
   std::vector<Projection*> all;
   collect_projections(all);
-  size_t done = 0;
+  std::vector<uint8_t> done(all.size());
   try {
-    for (; done < all.size(); ++done) all[done]->prepare(compute);
+    parallel_for(static_cast<int64_t>(all.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        all[static_cast<size_t>(i)]->prepare(compute);
+        done[static_cast<size_t>(i)] = 1;
+      }
+    });
   } catch (...) {
-    while (done > 0) all[--done]->release();
+    for (size_t i = 0; i < all.size(); ++i)
+      if (done[i]) all[i]->release();
     throw;
   }
 }

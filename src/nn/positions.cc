@@ -7,7 +7,7 @@
 
 namespace fovea::nn {
 
-Tensor sinusoid(std::span<const int32_t> positions, int64_t d) {
+Tensor sinusoid(std::span<const int32_t> positions, int64_t d, SinusoidOrder order) {
   const Tensor table({static_cast<int64_t>(positions.size()), d});
   std::vector<double> rates;
   for (int64_t c = 0; c < d; c += 2)
@@ -18,9 +18,11 @@ Tensor sinusoid(std::span<const int32_t> positions, int64_t d) {
   for (const int32_t position : positions) {
     const auto [place, fresh] = made.emplace(position, row);
     if (fresh) {
+      const int64_t sines = (d + 1) / 2;
       for (int64_t c = 0; c < d; ++c) {
         const double angle = position * rates[static_cast<size_t>(c / 2)];
-        row[c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+        const int64_t place = order == SinusoidOrder::interleaved ? c : c / 2 + (c % 2) * sines;
+        row[place] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
       }
     } else {
       std::copy_n(place->second, d, row);

@@ -8,9 +8,12 @@
 
 namespace fovea::nn {
 
-// Vaswani et al.: row for position p holds sin(p / 10000^(2i/d)) at 2i and the cosine at 2i + 1. ->
-// [positions, d]
-Tensor sinusoid(std::span<const int32_t> positions, int64_t d);
+// Where the sines and cosines of a row stand: by turns, or all sines before all cosines (Marian).
+enum class SinusoidOrder { interleaved, halves };
+
+// Vaswani et al.: the row of position p holds sin(p / 10000^(2i/d)) and its cosine for each i. -> [positions, d]
+Tensor sinusoid(std::span<const int32_t> positions, int64_t d,
+                SinusoidOrder order = SinusoidOrder::interleaved);
 
 // 0, 1, 2, ... begun anew for every sequence: the positions of packed tokens.
 std::vector<int32_t> packed_positions(std::span<const int64_t> lengths);

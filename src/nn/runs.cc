@@ -74,18 +74,44 @@ struct Nobody : AttentionObserver {
   void see(const Call&, const Wish&, const Sight&) override {}
 };
 
-Var one_head(const Var& rows) {
-  return reshape(rows, {1, 1, rows.size(0), rows.size(1)});
+// rows: [sequences rows, d] -> [sequences, 1, rows, d].
+Var one_head(const Var& rows, int64_t sequences = 1) {
+  return reshape(rows, {sequences, 1, rows.size(0) / sequences, rows.size(1)});
+}
+
+// Runs of one length, one behind the other: query i sees the keys [first + i count, first + (i + 1) count).
+bool side_by_side(const RunQueries& queries) {
+  for (size_t i = 0; i < queries.first.size(); ++i)
+    if (queries.count[i] != queries.count[0] || queries.count[i] < 1 ||
+        queries.first[i] != queries.first[0] + static_cast<int32_t>(i) * queries.count[0])
+      return false;
+  return true;
+}
+
+// attend_runs_by() of runs side by side, as one call of the algebra.
+ChosenRuns attend_side_by_side(const Var& q, const RunQueries& queries, const AttentionSpec& spec,
+                               AttentionRequest request, Context& context) {
+  const int64_t count = q.size(0), first = queries.first[0], keys = count * queries.count[0];
+  if (draws(spec.selection)) request.seed = context.next_seed();
+  const AttentionResult all = attend(one_head(q, count), one_head(slice(queries.k, 0, first, keys), count),
+                                     one_head(slice(queries.v, 0, first, keys), count), spec, request);
+  ChosenRuns result;
+  result.out = reshape(all.output, {count, queries.v.size(1)});
+  if (request.weights) result.weights = all.weights.contiguous().reshape({count, queries.count[0]});
+  if (!all.log_probability.defined()) return result;
+  keep_choices(context, all.log_probability);
+  result.entropy = reshape(all.entropy, {count, 1});
+  return result;
 }
 
 }  // namespace
 
-SeenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
-                        bool want_weights) {
+ChosenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
+                          bool want_weights) {
   Nobody nobody;
   const ObserveAttention unobserved(nobody);
   const int64_t count = queries.q.size(0), dv = queries.v.size(1);
-  if (count == 0) return {Var(Tensor::zeros({0, dv})), Tensor::zeros({0, 0})};
+  if (count == 0) return {{Var(Tensor::zeros({0, dv})), Tensor::zeros({0, 0})}};
   const Var q = queries.score.unit_query ? unit_rows(queries.q) : queries.q;
   const bool local = queries.gaussian.centre.defined();
   const AttentionSpec spec = spec_of_runs(queries.score, selection, local ? queries.gaussian.sigma : 0);
@@ -95,10 +121,12 @@ SeenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, C
     request.parameters.U = identity(q.size(1));
     request.parameters.v = queries.score.vector;
   }
+  if (context.training && !local && side_by_side(queries))
+    return attend_side_by_side(q, queries, spec, request, context);
   const int64_t longest = *std::max_element(queries.count.begin(), queries.count.end());
-  SeenRuns result;
+  ChosenRuns result;
   if (want_weights) result.weights = Tensor::zeros({count, longest});
-  std::vector<Var> seen, drawn;
+  std::vector<Var> seen, drawn, entropies;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t first = queries.first[static_cast<size_t>(i)], keys = queries.count[static_cast<size_t>(i)];
     if (context.training && draws(selection)) request.seed = context.next_seed();
@@ -110,10 +138,16 @@ SeenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, C
         attend(one_head(slice(q, 0, i, 1)), one_head(slice(queries.k, 0, first, keys)),
                one_head(slice(queries.v, 0, first, keys)), spec, request);
     seen.push_back(reshape(one.output, {1, dv}));
-    if (one.log_probability.defined()) drawn.push_back(one.log_probability);
+    if (one.log_probability.defined()) {
+      drawn.push_back(one.log_probability);
+      entropies.push_back(reshape(one.entropy, {1, 1}));
+    }
     if (want_weights) std::copy_n(one.weights.data(), keys, result.weights.data() + i * longest);
   }
-  if (!drawn.empty()) keep_choices(context, concat(drawn, 2));
+  if (!drawn.empty()) {
+    keep_choices(context, concat(drawn, 2));
+    result.entropy = concat(entropies, 0);
+  }
   result.out = concat(seen, 0);
   return result;
 }

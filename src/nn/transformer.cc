@@ -12,12 +12,17 @@ MultiHeadOptions attention_options(const TransformerOptions& options, const Atte
           .dropout = options.attention_dropout < 0 ? options.dropout : options.attention_dropout,
           .bias = options.bias,
           .spec = spec,
-          .rotary = options.rotary};
+          .rotary = options.rotary,
+          .qkv_bias = options.qkv_bias,
+          .global_projections = options.global_projections,
+          .relative = options.relative};
 }
 
 MultiHeadOptions cross_options(const TransformerOptions& options) {
   MultiHeadOptions cross = attention_options(options, {});
   cross.rotary.reset();
+  cross.qkv_bias = true;
+  cross.global_projections = false;
   return cross;
 }
 
@@ -74,11 +79,16 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerOptions& optio
 
 Stream TransformerEncoderLayer::step(const Stream& stream, const LayerNorm* next, Context& context,
                                      const Visibility& visible, const LayerPlace& place) const {
-  const Var attended = self_attn(input_of(stream, norm_first_), context,
-                                 {.pattern = visible.self,
-                                  .positions = visible.positions,
-                                  .name = join(place.name, "self"),
-                                  .site = {.kind = AttentionSite::Kind::self, .layer = place.layer}});
+  const auto layer = static_cast<size_t>(place.layer);
+  const std::string name = join(place.name, "self");
+  const Var attended =
+      self_attn(input_of(stream, norm_first_), context,
+                {.pattern = visible.self_of_layers.empty() ? visible.self : visible.self_of_layers[layer],
+                 .positions = visible.positions,
+                 .name = name,
+                 .site = {.kind = AttentionSite::Kind::self, .layer = place.layer},
+                 .global = visible.global,
+                 .key_bias = visible.key_bias});
   const Stream middle =
       add_branch(attended, stream, norm_first_ ? &norm2 : &norm1, norm_first_, dropout_, context);
   const Var ffn_out = feed_forward(input_of(middle, norm_first_), context);

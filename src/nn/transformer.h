@@ -25,6 +25,10 @@ struct TransformerOptions {
   float epsilon = 1e-5f;
   AttentionSpec spec = {};  // of self-attention
   std::optional<RotaryOptions> rotary = {};
+  bool qkv_bias = true, global_projections = false;  // of self-attention; see MultiHeadOptions
+  // Where spec has relative positions: one table [buckets, heads] for all layers, owned elsewhere. Undefined: each
+  // layer has its own.
+  Var relative = {};
 };
 
 // linear2(dropout(activation(linear1(x))))
@@ -50,6 +54,11 @@ struct Visibility {
   Pattern self = full();                    // of self-attention
   Pattern cross = full();                   // of a decoder's attention to the source
   std::span<const int32_t> positions = {};  // rotary
+  // Of an encoder's self-attention: patterns of single layers instead of `self`, or none; see
+  // MultiHeadAttention::Call for the others.
+  std::span<const Pattern> self_of_layers = {};
+  const GlobalRows* global = nullptr;
+  Var key_bias = {};
   // A step of a decoder: its input holds one token of each row, and patterns and the source are the cache's.
   DecoderCache* cache = nullptr;
 };

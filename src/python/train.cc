@@ -106,33 +106,7 @@ class Observer : public Base {
   Caller& caller_;
 };
 
-std::string path_at(const std::vector<std::string>& paths, size_t i) {
-  return i < paths.size() ? paths[i] : "";
-}
-
-template <class Training>
-using Settings = tasks::TrainSettings<Training>;
 using Stop = std::function<bool()>;
-
-TrainingOutcome run(const Request& r, const Settings<tasks::TranslateTraining>& s, Caller& caller,
-                    const Stop& stop) {
-  Observer<tasks::TranslateObserver> observer(caller);
-  const tasks::TranslateFiles files{path_at(r.train, 0), path_at(r.train, 1), path_at(r.valid, 0),
-                                    path_at(r.valid, 1), r.out};
-  return tasks::train_translate(files, s.training, s.model, s.options, r.command, observer, stop);
-}
-TrainingOutcome run(const Request& r, const Settings<tasks::ClassifyTraining>& s, Caller& caller,
-                    const Stop& stop) {
-  Observer<tasks::RunObserver> observer(caller);
-  return tasks::train_classify({path_at(r.train, 0), path_at(r.valid, 0), r.out}, s.training, s.model,
-                               s.options, r.command, observer, stop);
-}
-TrainingOutcome run(const Request& r, const Settings<tasks::ImageTraining>& s, Caller& caller,
-                    const Stop& stop) {
-  Observer<tasks::RunObserver> observer(caller);
-  return tasks::train_image({r.train, r.valid, r.out}, s.training, s.model, s.options, r.command, observer,
-                            stop);
-}
 
 // One task: its settings, and how it is run.
 struct Task {
@@ -141,19 +115,58 @@ struct Task {
   std::function<TrainingOutcome(const Request&, Caller&, const Stop&)> run;
 };
 
-template <class Training>
-Task task(size_t most_files) {
+std::string path_at(const std::vector<std::string>& paths, size_t i) {
+  return i < paths.size() ? paths[i] : "";
+}
+
+// What `files` makes of a request is what the task reads.
+template <class Training, class Watch, class Files, class Train>
+Task task(size_t most_files, Files files, Train train) {
   return {most_files, tasks::all_settings<Training>,
-          [](const Request& request, Caller& caller, const Stop& stop) {
-            return run(request, tasks::settle<Training>(request.settings), caller, stop);
+          [files, train](const Request& request, Caller& caller, const Stop& stop) -> TrainingOutcome {
+            const tasks::TrainSettings<Training> settings = tasks::settle<Training>(request.settings);
+            Observer<Watch> observer(caller);
+            return train(files(request), settings.training, settings.model, settings.options, request.command,
+                         observer, stop);
           }};
+}
+
+// A task whose files are lists of paths.
+template <class Training, class Files, class Train>
+Task of_lists(size_t most_files, Train train) {
+  return task<Training, tasks::RunObserver>(
+      most_files,
+      [](const Request& r) {
+        return Files{r.train, r.valid, r.out};
+      },
+      train);
+}
+// A task whose files are one path each.
+template <class Training, class Files, class Train>
+Task of_single_files(Train train) {
+  return task<Training, tasks::RunObserver>(
+      1,
+      [](const Request& r) {
+        return Files{path_at(r.train, 0), path_at(r.valid, 0), r.out};
+      },
+      train);
+}
+
+Task translation() {
+  return task<tasks::TranslateTraining, tasks::TranslateObserver>(
+      2,
+      [](const Request& r) {
+        return tasks::TranslateFiles{path_at(r.train, 0), path_at(r.train, 1), path_at(r.valid, 0),
+                                     path_at(r.valid, 1), r.out};
+      },
+      tasks::train_translate);
 }
 
 const std::map<std::string, Task, std::less<>>& all_tasks() {
   static const std::map<std::string, Task, std::less<>> list{
-      {tasks::TranslateTraining::kTask, task<tasks::TranslateTraining>(2)},
-      {tasks::ClassifyTraining::kTask, task<tasks::ClassifyTraining>(1)},
-      {tasks::ImageTraining::kTask, task<tasks::ImageTraining>(2)}};
+      {"translate", translation()},
+      {"classify", of_single_files<tasks::ClassifyTraining, tasks::ClassifyFiles>(tasks::train_classify)},
+      {"image", of_lists<tasks::ImageTraining, tasks::ImageFiles>(2, tasks::train_image)}};
   return list;
 }
 

@@ -1,6 +1,7 @@
 #include "tasks/bert_classifier.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "data/encoder_tokenizer.h"
 #include "io/file.h"
@@ -13,24 +14,66 @@
 namespace fovea::tasks {
 namespace {
 
-// A tokenizer travels as the files it came in.
-void take_tokenizer(const std::filesystem::path& folder, ClassifierParts& parts) {
-  parts.tokenizer_files = read_tokenizer_files(folder);
+constexpr const char* kSeveral = "multi_label_classification";
+constexpr const char* kNumber = "regression";
+
+// As transformers reads a config: a single label without a type is a number.
+data::LabelForm form_of(const models::BertConfig& config) {
+  const std::string type = config.problem_type.value_or(config.labels.size() == 1 ? kNumber : "");
+  return type == kNumber    ? data::LabelForm::number
+         : type == kSeveral ? data::LabelForm::several
+                            : data::LabelForm::one;
+}
+
+std::optional<std::string> problem_type_of(data::LabelForm form) {
+  switch (form) {
+    case data::LabelForm::one:
+      break;
+    case data::LabelForm::several:
+      return kSeveral;
+    case data::LabelForm::number:
+      return kNumber;
+  }
+  return {};
+}
+
+// The labels of a number's head, which has one output without a name.
+std::vector<std::string> names_of(const BertHead& head) {
+  return head.form == data::LabelForm::number ? std::vector<std::string>{"LABEL_0"} : head.labels;
 }
 
 ClassifierParts with_network(std::unique_ptr<models::Bert> bert, int64_t max_tokens) {
   ClassifierParts parts;
+  const models::BertConfig& config = bert->config();
   parts.model = kBertModel;
-  parts.config = models::bert_config_json(bert->config());
-  parts.labels = bert->config().labels;
-  const int64_t longest = bert->config().longest();
+  parts.config = models::bert_config_json(config);
+  parts.form = form_of(config);
+  if (parts.form != data::LabelForm::number) parts.labels = config.labels;
+  const int64_t longest = config.longest();
   parts.encoding = {.form = data::TextForm::marked,
-                    .max_tokens = max_tokens == 0 ? longest : std::min(max_tokens, longest)};
+                    .max_tokens = max_tokens == 0 ? longest : std::min(max_tokens, longest),
+                    .pairs = config.pairs.value_or(false)};
   parts.network = std::make_unique<models::BertClassifier>(std::move(bert));
+  parts.network->read_as(parts.form);
   return parts;
 }
 
 }  // namespace
+
+void check_encoder_choices(const EncoderChoices& choices) {
+  if (!choices.global.empty()) data::check_global_rule(choices.global);
+  const std::string& random = choices.random_blocks;
+  require(random.empty() || random == "paper" || random == "hf-eval" || random == "none",
+          "random_blocks: got ", in_quotes(random), ", wanted paper, hf-eval or none");
+}
+
+void choose_global(ClassifierParts& parts, const std::string& choice) {
+  auto* const classifier = dynamic_cast<models::BertClassifier*>(parts.network.get());
+  require(classifier != nullptr,
+          "global tokens can be chosen for Longformer and BigBird; the model is of kind ",
+          in_quotes(parts.model));
+  classifier->bert().choose_global(choice, *parts.tokenizer);
+}
 
 ClassifierParts load_bert_classifier(const std::filesystem::path& folder) {
   EncoderParts encoder = load_encoder(folder);
@@ -40,48 +83,94 @@ ClassifierParts load_bert_classifier(const std::filesystem::path& folder) {
           folder.string());
   ClassifierParts parts = with_network(std::move(encoder.network), encoder.modules.max_tokens);
   parts.tokenizer = std::move(encoder.tokenizer);
-  take_tokenizer(encoder.modules.model, parts);
+  parts.tokenizer_files = read_tokenizer_files(encoder.modules.model);
   return parts;
 }
 
-ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::vector<std::string> labels,
-                                      int64_t max_tokens, Rng& rng) {
+ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
+                                      const EncoderChoices& choices, Rng& rng) {
   const data::SentenceModules modules = data::read_sentence_modules(folder);
+  std::vector<std::string> names = names_of(head);
   models::LoadedBert loaded =
-      models::load_bert(modules.model, rng, models::BertHeads{.labels = static_cast<int64_t>(labels.size())});
-  loaded.network->name_labels(std::move(labels));
+      models::load_bert(modules.model, rng, models::BertHeads{.labels = static_cast<int64_t>(names.size())});
+  loaded.network->name_labels(std::move(names));
+  loaded.network->describe_task(problem_type_of(head.form), head.pairs);
   const data::EncoderTokenizer tokenizer =
       data::load_encoder_tokenizer(modules.model, loaded.network->config().model_type);
   data::require_as_many_tokens(*tokenizer.tokenizer, loaded.network->config().vocab_size, folder.string());
-  ClassifierParts parts = with_network(std::move(loaded.network), max_tokens);
+  take_global(*loaded.network, *tokenizer.tokenizer);
+  if (!choices.global.empty()) loaded.network->choose_global(choices.global, *tokenizer.tokenizer);
+  if (!choices.random_blocks.empty()) loaded.network->choose_random_blocks(choices.random_blocks);
+  ClassifierParts parts = with_network(std::move(loaded.network), head.max_tokens);
   parts.tokenizer = tokenizer.tokenizer;
-  take_tokenizer(modules.model, parts);
+  parts.tokenizer_files = read_tokenizer_files(modules.model);
   return parts;
 }
 
 ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
-                                     std::vector<std::string> labels, int64_t max_tokens) {
+                                     ClassifierParts said) {
   const models::BertConfig config = models::bert_config(settings, (folder / "config.json").string());
   const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(folder, config.model_type);
   data::require_as_many_tokens(*tokenizer.tokenizer, config.vocab_size, folder.string());
+  const BertHead head{.labels = said.labels, .form = said.form};
   // The parts' network is the encoder within a classifier, as the checkpoint names its weights.
   ClassifierParts parts;
   auto network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
+    std::vector<std::string> names = names_of(head);
     auto bert = std::make_unique<models::Bert>(
-        config, models::BertHeads{.labels = static_cast<int64_t>(labels.size())}, rng);
-    bert->name_labels(std::move(labels));
-    parts = with_network(std::move(bert), max_tokens);
+        config, models::BertHeads{.labels = static_cast<int64_t>(names.size())}, rng);
+    bert->name_labels(std::move(names));
+    take_global(*bert, *tokenizer.tokenizer);
+    bert->describe_task(problem_type_of(head.form), config.pairs.value_or(false));
+    parts = with_network(std::move(bert), said.encoding.max_tokens);
     return std::move(parts.network);
   });
   parts.network = std::move(network);
+  parts.label_separator = said.label_separator;
   parts.tokenizer = tokenizer.tokenizer;
-  take_tokenizer(folder, parts);
+  parts.tokenizer_files = read_tokenizer_files(folder);
   return parts;
 }
 
+namespace {
+
+// While it lives, the head gives numbers themselves rather than what a target scale makes them of: files of the
+// family know no scale.
+class UnscaledHead {
+ public:
+  explicit UnscaledHead(const models::BertClassifier& network)
+      : head_(*network.bert().classifier),
+        weight_(head_.weight.value().clone()),
+        bias_(head_.bias.value().clone()) {
+    const auto [mean, deviation] = network.target_scale();
+    const Tensor weight = weight_.clone(), bias = bias_.clone();
+    for (float& x : weight.span()) x *= deviation;
+    for (float& x : bias.span()) x = x * deviation + mean;
+    head_.weight.set_value(weight);
+    head_.bias.set_value(bias);
+  }
+  ~UnscaledHead() {
+    head_.weight.set_value(weight_);
+    head_.bias.set_value(bias_);
+  }
+  UnscaledHead(const UnscaledHead&) = delete;
+  UnscaledHead& operator=(const UnscaledHead&) = delete;
+
+ private:
+  const nn::Linear& head_;
+  Tensor weight_, bias_;
+};
+
+}  // namespace
+
 void save_bert_classifier(const std::filesystem::path& folder, const ClassifierParts& parts) {
-  models::save_bert(folder, dynamic_cast<const models::BertClassifier&>(*parts.network).bert());
+  const auto& network = dynamic_cast<const models::BertClassifier&>(*parts.network);
+  {
+    std::optional<UnscaledHead> unscaled;
+    if (parts.form == data::LabelForm::number) unscaled.emplace(network);
+    models::save_bert(folder, network.bert());
+  }
   for (const auto& [name, bytes] : parts.tokenizer_files) write_atomically(folder / name, bytes);
 }
 

@@ -4,11 +4,34 @@
 
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "base/fields.h"
 #include "tasks/classifier.h"
 
 namespace fovea::tasks {
+
+// What can be chosen of a pretrained encoder that is trained on; everything else is its own.
+struct EncoderChoices {
+  std::string global = "";
+  std::string random_blocks = "";
+
+  static constexpr auto fields() {
+    using T = EncoderChoices;
+    return std::tuple{
+        Field{
+            "global", &T::global,
+            "Longformer and BigBird: tokens that see and are seen by the whole text: none, first, punctuation, "
+            "[SEP], or tokens between spaces (default: as the folder says, or first for Longformer)"},
+        Field{
+            "random_blocks", &T::random_blocks,
+            "BigBird: random blocks in training: paper (drawn, as published), hf-eval (block 0 instead, as in "
+            "use) or none (default: as the folder says, or paper)"}};
+  }
+};
+// Throws Error on a name that random_blocks cannot have, and on a list of tokens without a word.
+void check_encoder_choices(const EncoderChoices& choices);
 
 // What ClassifierParts::model says of one.
 inline constexpr const char* kBertModel = "bert";
@@ -16,13 +39,22 @@ inline constexpr const char* kBertModel = "bert";
 // A folder saved with a head for labels (BertForSequenceClassification): config.json names them. Throws Error
 // when there is none, or a file is missing, damaged or does not fit.
 ClassifierParts load_bert_classifier(const std::filesystem::path& folder);
-// An encoder with a fresh head for `labels`, to be trained. max_tokens: most of a text; 0: what the model can
-// read.
-ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, std::vector<std::string> labels,
-                                      int64_t max_tokens, Rng& rng);
-// A checkpoint of a training: Fovea's own config, the encoder's among its settings.
+// An encoder with a fresh head, to be trained.
+struct BertHead {
+  std::vector<std::string> labels;  // none for a number
+  data::LabelForm form = data::LabelForm::one;
+  bool pairs = false;
+  int64_t max_tokens = 0;  // most of a text; 0: what the model can read
+};
+ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
+                                      const EncoderChoices& choices, Rng& rng);
+// A checkpoint of a training: Fovea's own config, the encoder's among its settings. parts: what that config says of
+// labels and texts.
 ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
-                                     std::vector<std::string> labels, int64_t max_tokens);
+                                     ClassifierParts parts);
+
+// Longformer and BigBird: which tokens are global from now on. Throws Error for other models.
+void choose_global(ClassifierParts& parts, const std::string& choice);
 
 // A folder that `transformers` reads too: config.json, model.safetensors, and the tokenizer's own files.
 void save_bert_classifier(const std::filesystem::path& folder, const ClassifierParts& parts);

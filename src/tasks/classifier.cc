@@ -21,28 +21,59 @@ ClassifierParts read_classifier(const std::filesystem::path& folder) {
   parts.config = config.settings;
   require(config.all.contains("labels"), where, ": a classifier without labels");
   value_from_json(config.all["labels"], parts.labels, where + ": labels");
+  if (config.all.contains("target")) {
+    std::string form;
+    value_from_json(config.all["target"], form, where + ": target");
+    parts.form = label_form_named(form, where + ": target");
+  }
+  if (config.all.contains("label_separator"))
+    value_from_json(config.all["label_separator"], parts.label_separator, where + ": label_separator");
   if (config.all.contains("lowercase"))
     value_from_json(config.all["lowercase"], parts.encoding.lowercase, where + ": lowercase");
   if (config.all.contains("max_length"))
     value_from_json(config.all["max_length"], parts.encoding.max_tokens, where + ": max_length");
-  if (config.model == kBertModel)
-    return load_bert_checkpoint(folder, config.settings, parts.labels, parts.encoding.max_tokens);
+  if (config.model == kBertModel) return load_bert_checkpoint(folder, config.settings, std::move(parts));
   parts.tokenizer = data::load_tokenizers(folder).source;
   const int64_t vocabulary = config.settings.value("vocabulary", int64_t{0});
   const int64_t classes = config.settings.value("classes", int64_t{0});
   require(parts.tokenizer->size() == vocabulary, folder.string(), ": the tokenizer has ",
           parts.tokenizer->size(), " tokens, but config.json says ", vocabulary);
-  require(static_cast<int64_t>(parts.labels.size()) == classes, where, ": ", parts.labels.size(),
-          " labels for ", classes, " classes");
+  const size_t outputs = parts.form == data::LabelForm::number ? 1 : parts.labels.size();
+  require(static_cast<int64_t>(outputs) == classes, where, ": ", parts.labels.size(), " labels for ", classes,
+          " classes");
+  require(classes >= 2 || parts.form != data::LabelForm::one, where, ": ", classes,
+          " classes, wanted at least 2");
   parts.network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
-    return models::make_model<models::Classifiers>(config.model, config.settings, rng);
+    auto network = models::make_model<models::Classifiers>(config.model, config.settings, rng);
+    network->read_as(parts.form);
+    return network;
   });
+  parts.network->use_tokenizer(*parts.tokenizer);
   parts.encoding.form = parts.network->form();
+  parts.encoding.pairs = config.settings.value("pairs", false);
   return parts;
 }
 
 }  // namespace
+
+const char* name_of(data::LabelForm form) {
+  switch (form) {
+    case data::LabelForm::one:
+      return "one";
+    case data::LabelForm::several:
+      return "several";
+    case data::LabelForm::number:
+      break;
+  }
+  return "number";
+}
+
+data::LabelForm label_form_named(const std::string& name, const std::string& where) {
+  for (const data::LabelForm form : {data::LabelForm::one, data::LabelForm::several, data::LabelForm::number})
+    if (name == name_of(form)) return form;
+  fail(where, ": got ", in_quotes(name), ", wanted one, several or number");
+}
 
 ClassifierParts load_classifier(const std::filesystem::path& folder, const std::string& compute) {
   const Compute kind = compute_named(compute);
@@ -59,6 +90,8 @@ void save_classifier_config(const std::filesystem::path& folder, const Classifie
                                          {"model", parts.model},
                                          {"settings", parts.config},
                                          {"labels", parts.labels},
+                                         {"target", name_of(parts.form)},
+                                         {"label_separator", parts.label_separator},
                                          {"lowercase", parts.encoding.lowercase},
                                          {"max_length", parts.encoding.max_tokens}});
 }
@@ -71,7 +104,8 @@ void save_classifier(const std::filesystem::path& folder, const ClassifierParts&
 }
 
 std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
-                                     const data::PackedSentences& texts, int64_t batch_tokens) {
+                                     const data::EncodedTexts& texts, int64_t batch_tokens,
+                                     const std::function<void(const data::TextBatch&)>& after_batch) {
   std::vector<Prediction> told(static_cast<size_t>(texts.size()));
   if (texts.size() == 0) return told;
   std::vector<data::BatchOrder::Size> sizes;
@@ -82,11 +116,14 @@ std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
   nn::Context context;
   for (int64_t batch = 0; batch < order.batches_per_epoch(); ++batch) {
     const data::TextBatch packed = data::make_text_batch(texts, order.next());
-    const Tensor logits = network.logits({packed.tokens, packed.lengths}, context).value().contiguous();
-    const int64_t classes = logits.size(1);
+    const Tensor outputs =
+        network.outputs({packed.tokens, packed.lengths, packed.firsts}, context).value().contiguous();
+    const int64_t classes = outputs.size(1);
     for (size_t i = 0; i < packed.places.size(); ++i)
       told[static_cast<size_t>(packed.places[i])] =
-          prediction_of({logits.data() + static_cast<int64_t>(i) * classes, static_cast<size_t>(classes)});
+          prediction_of({outputs.data() + static_cast<int64_t>(i) * classes, static_cast<size_t>(classes)},
+                        network.read_as());
+    if (after_batch) after_batch(packed);
   }
   return told;
 }

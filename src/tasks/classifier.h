@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,7 +23,9 @@ namespace fovea::tasks {
 struct ClassifierParts {
   std::string model;  // its name in the registry
   Json config;
-  std::vector<std::string> labels;
+  std::vector<std::string> labels;  // empty where numbers are predicted
+  data::LabelForm form = data::LabelForm::one;
+  std::string label_separator = ",";  // between several labels of a text
   std::shared_ptr<const data::Tokenizer> tokenizer;
   data::TextEncoding encoding;
   std::unique_ptr<models::ClassificationModel> network;
@@ -43,8 +46,13 @@ void save_classifier_config(const std::filesystem::path& folder, const Classifie
 // time. A text's prediction does not depend on the other texts, nor on the number of threads.
 std::vector<Prediction> classify(const ClassifierParts& parts, std::span<const std::string> texts,
                                  int64_t batch_tokens = 8192);
-// The same of tokens.
+// The same of tokens. after_batch: called after each batch, on this thread, with the batch that was looked at.
 std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
-                                     const data::PackedSentences& texts, int64_t batch_tokens = 8192);
+                                     const data::EncodedTexts& texts, int64_t batch_tokens = 8192,
+                                     const std::function<void(const data::TextBatch&)>& after_batch = {});
+
+// "one", "several" or "number" in config.json. Throws Error beginning with `where` on another name.
+const char* name_of(data::LabelForm form);
+data::LabelForm label_form_named(const std::string& name, const std::string& where);
 
 }  // namespace fovea::tasks

@@ -1,4 +1,4 @@
-// Converting a model folder: the same model with its weights in another form.
+// Converting a model folder: the same model with its weights in another form, or one that reads longer texts.
 #pragma once
 
 #include <filesystem>
@@ -14,5 +14,11 @@ struct Conversion {
 // Throws Error when the folder is no translator, the model has no int8, or `out` is there already.
 Conversion convert_translation(const std::filesystem::path& folder, const std::string& to,
                                const std::filesystem::path& out);
+
+// Writes the BERT or RoBERTa in `folder` as a Longformer or BigBird folder `out` that reads up to max_tokens
+// tokens; to: "longformer" or "bigbird". Returns the type that was made from. Throws Error when the folder holds
+// something else, and when `out` is there already.
+std::string convert_to_long(const std::filesystem::path& folder, const std::string& to, int64_t max_tokens,
+                            const std::filesystem::path& out);
 
 }  // namespace fovea::tasks

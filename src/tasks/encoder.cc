@@ -11,7 +11,6 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "models/bert_folder.h"
-#include "nn/int8_weights.h"
 
 namespace fovea::tasks {
 namespace {
@@ -58,6 +57,11 @@ std::vector<MaskCandidate> best_of(std::span<const float> logits, int64_t top,
 
 }  // namespace
 
+void take_global(models::Bert& network, const data::Tokenizer& tokenizer) {
+  const std::string own = network.config().global_tokens;
+  if (!own.empty()) network.choose_global(own, tokenizer);
+}
+
 EncoderParts load_encoder(const std::filesystem::path& folder, const std::optional<models::BertHeads>& heads,
                           const std::string& compute) {
   require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
@@ -77,7 +81,7 @@ EncoderParts load_encoder(const std::filesystem::path& folder, const std::option
   models::LoadedBert loaded = models::load_bert(model, rng, heads);
   parts.network = std::move(loaded.network);
   parts.fresh = std::move(loaded.fresh);
-  if (parts.compute == Compute::int8) nn::round_to_int8(*parts.network, model.string());
+  take_global(*parts.network, *parts.tokenizer);
   return parts;
 }
 
@@ -86,6 +90,8 @@ Embedder::Embedder(const EncoderParts& parts, const EmbedOptions& options)
       modules_(parts.modules),
       max_tokens_(options.max_tokens == 0 ? parts.modules.max_tokens : options.max_tokens),
       batch_tokens_(options.batch_tokens),
+      tokens_(options.tokens),
+      chunk_(options.chunks),
       network_(*parts.network),
       prepared_(network_, parts.compute) {
   if (!options.pooling.empty()) modules_.pooling = data::pooling_named(options.pooling);
@@ -94,6 +100,14 @@ Embedder::Embedder(const EncoderParts& parts, const EmbedOptions& options)
   require(max_tokens_ >= marks && max_tokens_ <= longest, "max_tokens: got ", max_tokens_, ", wanted ", marks,
           " to ", longest);
   require(batch_tokens_ > 0, "batch_tokens: got ", batch_tokens_, ", wanted 1 or more");
+  require(chunk_ >= 0, "chunks: got ", chunk_, ", wanted the tokens of a part, or 0 for no parts");
+  require(!tokens_ || chunk_ == 0, "tokens and chunks: wanted one of the two");
+  require(!tokens_ || options.pooling.empty(),
+          "pooling: a token's vector is its state; leave it out with tokens");
+  require(chunk_ == 0 || modules_.pooling != data::Pooling::cls,
+          "chunks: the pooling is cls, which takes the first token of a text; wanted mean or max");
+  require(!of_spans() || modules_.prompt.empty(),
+          "tokens and chunks: the folder puts a prompt before every text, to which no characters belong");
 }
 
 void Embedder::pool(const float* states, int64_t tokens, float* row) const {
@@ -116,32 +130,93 @@ void Embedder::pool(const float* states, int64_t tokens, float* row) const {
   for (int64_t i = 0; i < width; ++i) row[i] = static_cast<float>(row[i] / length);
 }
 
-Embeddings Embedder::embed(std::span<const std::string> lines) const {
-  std::vector<std::vector<int32_t>> texts;
-  std::vector<int64_t> lengths;
-  Embeddings result{Tensor({static_cast<int64_t>(lines.size()), width()}), {}};
-  for (const std::string& line : lines) {
-    const std::string text = modules_.prompt + line;
-    const std::vector<int32_t> ids = tokenizer_->encode(modules_.lowercase ? data::lowercase(text) : text);
-    texts.push_back(tokenizer_->mark(ids, max_tokens_).ids);
-    lengths.push_back(static_cast<int64_t>(texts.back().size()));
-    result.cut.push_back(static_cast<int64_t>(ids.size()) + tokenizer_->marks_around(false) > max_tokens_);
+Embedder::EncodedLine Embedder::encode(const std::string& line) const {
+  EncodedLine encoded;
+  const std::string text = modules_.prompt + line;
+  const std::string read = modules_.lowercase ? data::lowercase(text) : text;
+  std::vector<int32_t> ids;
+  if (of_spans()) {
+    encoded.spans = tokenizer_->spans(read);
+    for (const data::TokenSpan& span : encoded.spans) ids.push_back(span.id);
+  } else {
+    ids = tokenizer_->encode(read);
   }
+  const int64_t marks = tokenizer_->marks_around(false);
+  encoded.ids = tokenizer_->mark(ids, max_tokens_).ids;
+  encoded.cut = static_cast<int64_t>(ids.size()) + marks > max_tokens_;
+  if (!of_spans()) return encoded;
+  encoded.spans.resize(encoded.ids.size() - static_cast<size_t>(marks));
+  return encoded;
+}
+
+void Embedder::for_each_line(std::span<const EncodedLine> lines,
+                             const std::function<void(size_t line, const float* states)>& use) const {
+  std::vector<int64_t> lengths;
+  for (const EncodedLine& line : lines) lengths.push_back(static_cast<int64_t>(line.ids.size()));
   for_length_batches(lengths, {.tokens = batch_tokens_}, [&](std::span<const size_t> members) {
     std::vector<int32_t> ids, sizes;
     for (const size_t i : members) {
-      ids.insert(ids.end(), texts[i].begin(), texts[i].end());
-      sizes.push_back(static_cast<int32_t>(texts[i].size()));
+      ids.insert(ids.end(), lines[i].ids.begin(), lines[i].ids.end());
+      sizes.push_back(static_cast<int32_t>(lines[i].ids.size()));
     }
     const NoGrad no_grad;
     nn::Context context;
     const Tensor hidden = network_.hidden({ids, sizes}, {}, context).value();
     const float* states = hidden.data();
     for (const size_t i : members) {
-      pool(states, lengths[i], result.rows.data() + static_cast<int64_t>(i) * width());
+      use(i, states);
       states += lengths[i] * width();
     }
   });
+}
+
+Embeddings Embedder::embed(std::span<const std::string> lines) const {
+  std::vector<EncodedLine> encoded;
+  Embeddings result{Tensor({static_cast<int64_t>(lines.size()), width()}), {}};
+  for (const std::string& line : lines) {
+    encoded.push_back(encode(line));
+    result.cut.push_back(encoded.back().cut);
+  }
+  for_each_line(encoded, [&](size_t i, const float* states) {
+    pool(states, static_cast<int64_t>(encoded[i].ids.size()),
+         result.rows.data() + static_cast<int64_t>(i) * width());
+  });
+  return result;
+}
+
+// The first mark goes with the first part, the last with the last one: they were read with the text.
+std::vector<EmbeddedSpan> Embedder::spans_of(const EncodedLine& line, const float* states) const {
+  const auto count = static_cast<int64_t>(line.spans.size()), step = tokens_ ? int64_t{1} : chunk_;
+  const int64_t behind = static_cast<int64_t>(line.ids.size()) - count - 1;  // marks after the text
+  std::vector<EmbeddedSpan> found;
+  for (int64_t first = 0; first < count; first += step) {
+    const int64_t last = std::min(first + step, count) - 1;
+    EmbeddedSpan span{.begin = line.spans[static_cast<size_t>(first)].begin,
+                      .end = line.spans[static_cast<size_t>(last)].end,
+                      .vector = std::vector<float>(static_cast<size_t>(width()))};
+    if (tokens_) {
+      span.token = tokenizer_->piece(line.spans[static_cast<size_t>(first)].id);
+      pool(states + (first + 1) * width(), 1, span.vector.data());
+    } else {
+      const int64_t begin = first == 0 ? 0 : first + 1,
+                    end = last + 1 == count ? count + 1 + behind : last + 2;
+      pool(states + begin * width(), end - begin, span.vector.data());
+    }
+    found.push_back(std::move(span));
+  }
+  return found;
+}
+
+Embedder::SpanEmbeddings Embedder::embed_spans(std::span<const std::string> lines) const {
+  std::vector<EncodedLine> encoded;
+  SpanEmbeddings result;
+  for (const std::string& line : lines) {
+    encoded.push_back(encode(line));
+    result.cut.push_back(encoded.back().cut);
+  }
+  result.lines.resize(lines.size());
+  for_each_line(encoded,
+                [&](size_t i, const float* states) { result.lines[i] = spans_of(encoded[i], states); });
   return result;
 }
 

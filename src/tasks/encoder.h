@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,7 +25,7 @@ struct EncoderParts {
   std::shared_ptr<const data::MarkedTokenizer> tokenizer;
   data::SentenceModules modules;       // max_tokens is set: the most that the model can read, or fewer
   std::vector<std::string> fresh;      // parameters that the folder lacks
-  Compute compute = Compute::float32;  // int8: the network's matrices are rounded to what int8 can say
+  Compute compute = Compute::float32;  // what the network is to be prepared for
 };
 
 // heads: as models::load_bert() has them. compute: "float32" or "int8". Throws Error naming the file when
@@ -33,11 +34,16 @@ EncoderParts load_encoder(const std::filesystem::path& folder,
                           const std::optional<models::BertHeads>& heads = {},
                           const std::string& compute = "float32");
 
+// Longformer and BigBird: the global tokens that the folder's config names, where it names any.
+void take_global(models::Bert& network, const data::Tokenizer& tokenizer);
+
 struct EmbedOptions {
   std::string pooling = "";    // empty: as the folder says, or mean
   std::string normalize = "";  // "yes" or "no"; empty: as the folder says, or no
   int64_t max_tokens = 0;
   int64_t batch_tokens = 2048;
+  bool tokens = false;
+  int64_t chunks = 0;
 
   static constexpr auto fields() {
     using T = EmbedOptions;
@@ -52,8 +58,22 @@ struct EmbedOptions {
               "tokens read of a text, [CLS] and [SEP] included; the rest of a longer text is not read, and a "
               "notice on standard error says so; 0: as many as the folder says"},
         Field{"batch_tokens", &T::batch_tokens,
-              "tokens read at once; changes speed and memory, not the result"}};
+              "tokens read at once; changes speed and memory, not the result"},
+        Field{"tokens", &T::tokens,
+              "a vector for each token instead of one for the text, with the characters it stands for; "
+              "[CLS] and [SEP] are left out"},
+        Field{
+            "chunks", &T::chunks,
+            "a vector for each part of this many tokens, all of them read in one pass (late chunking), with "
+            "the characters of the part; 0: one vector for the text"}};
   }
+};
+
+// A token or a part of a text and its vector.
+struct EmbeddedSpan {
+  std::string token = {};      // as the vocabulary spells it; empty for a part
+  int64_t begin = 0, end = 0;  // characters of the text, counted from 0
+  std::vector<float> vector = {};
 };
 
 struct Embeddings {
@@ -68,15 +88,35 @@ class Embedder {
 
   // A line's vector does not depend on the other lines. An empty line has one too.
   Embeddings embed(std::span<const std::string> lines) const;
+  // The same of tokens or parts, as the options say. An empty line has none.
+  struct SpanEmbeddings {
+    std::vector<std::vector<EmbeddedSpan>> lines;
+    std::vector<uint8_t> cut;
+  };
+  SpanEmbeddings embed_spans(std::span<const std::string> lines) const;
+  bool of_spans() const { return tokens_ || chunk_ > 0; }
+  bool of_tokens() const { return tokens_; }
   int64_t width() const { return network_.config().hidden_size; }
   int64_t max_tokens() const { return max_tokens_; }
 
  private:
+  struct EncodedLine {
+    std::vector<data::TokenSpan> spans;  // of the tokens that are read; filled where spans are asked for
+    std::vector<int32_t> ids;            // with their marks
+    bool cut = false;
+  };
+  EncodedLine encode(const std::string& line) const;
+  // Calls use(line, states) for each line, in batches of similar length.
+  void for_each_line(std::span<const EncodedLine> lines,
+                     const std::function<void(size_t line, const float* states)>& use) const;
+  std::vector<EmbeddedSpan> spans_of(const EncodedLine& line, const float* states) const;
   void pool(const float* states, int64_t tokens, float* row) const;
 
   std::shared_ptr<const data::MarkedTokenizer> tokenizer_;
   data::SentenceModules modules_;
   int64_t max_tokens_, batch_tokens_;
+  bool tokens_;
+  int64_t chunk_;
   const models::Bert& network_;
   nn::Prepared prepared_;
 };

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kTokenizerFiles[] = {
     "vocab.txt",  "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "vocab.json", "merges.txt"};
+    "vocab.json", "merges.txt",     "spiece.model",          "sentencepiece.bpe.model"};
 
 }  // namespace
 

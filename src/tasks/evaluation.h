@@ -1,11 +1,14 @@
 // How well a classifier does on labelled texts or pictures: what `fovea classify --test` prints.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "infer/class_scores.h"
+#include "infer/number_scores.h"
 #include "io/json.h"
 #include "tasks/prediction.h"
 
@@ -15,7 +18,8 @@ namespace fovea::tasks {
 // or as an IDX file of pictures and one of labels.
 struct TestFiles {
   std::vector<std::string> paths;
-  std::string label_column = {}, text_column = {};  // of texts: name or number (from 1); empty: found by name
+  // Of texts: name or number (from 1); empty: found by name.
+  std::string label_column = {}, text_column = {}, pair_column = {};
 };
 
 struct Evaluation {
@@ -23,9 +27,18 @@ struct Evaluation {
   int64_t count = 0;
   int64_t cut = 0, cut_to = 0;  // texts that were longer than the model reads, and how many tokens it reads
   std::vector<std::string> labels;
-  infer::ClassScores scores;
+  data::LabelForm form = data::LabelForm::one;
+  infer::ClassScores scores = {};         // one label
+  infer::LabelSetScores label_sets = {};  // several
+  infer::NumberScores numbers = {};       // a number
+  // Of a model that sums texts up by attention: the share of a text's words that carry 90 % of its weight, the
+  // largest first, as the mean over texts.
+  std::optional<double> words_for_90 = {};
+  std::vector<std::pair<std::string, double>> details = {};  // more figures, by name
 };
 
+Evaluation evaluate(std::span<const Prediction> predictions, const data::Targets& targets,
+                    const std::vector<std::string>& labels, const std::string& unit);
 Evaluation evaluate(std::span<const Prediction> predictions, std::span<const int32_t> targets,
                     const std::vector<std::string>& labels, const std::string& unit);
 

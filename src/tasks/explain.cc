@@ -77,6 +77,8 @@ std::string pairs_of(const AttentionRecord& record, const ExplainOptions& option
 AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
                                   std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
   data::ParallelIds pair;
+  pair.source_marks = parts.tokenizers.source->sequence_marks();
+  pair.target_marks = parts.tokenizers.target->sequence_marks();
   pair.source.append(source);
   pair.target.append(target);
   const int64_t first[] = {0};

@@ -22,12 +22,14 @@ struct ExplainOptions {
   std::optional<std::string> target = {}, kind = {}, layer = {}, head = {}, units = {};
   std::optional<double> threshold = {};
   std::optional<int64_t> beam = {};
+  bool smooth = false;
 
   static constexpr auto fields() {
     using T = ExplainOptions;
     return std::tuple{
-        Field{"target", &T::target,
-              "translator: explain this translation (default: the translation that the model finds)"},
+        Field{
+            "target", &T::target,
+            "translator, captioner: explain this translation or caption (default: the one that the model finds)"},
         Field{"kind", &T::kind,
               "attention to show: cross (translation to source), encoder (source to itself), decoder "
               "(translation to what is written of it) or all (default: cross; of a text classifier, the "
@@ -41,7 +43,11 @@ struct ExplainOptions {
         Field{"threshold", &T::threshold,
               ".txt: write every pair with at least this weight, from 0 to 1 (default: the strongest source "
               "word of each target word)"},
-        Field{"beam", &T::beam, "hypotheses kept while translating; 1 is greedy search (default 5)"}};
+        Field{"beam", &T::beam,
+              "hypotheses kept while translating or captioning; 1 is greedy search (default 5)"},
+        Field{
+            "smooth", &T::smooth,
+            "captioner: blend the weights of neighbouring places instead of showing the grid that the model sees"}};
   }
 };
 

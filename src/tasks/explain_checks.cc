@@ -55,7 +55,8 @@ void check_threshold(const ExplainOptions& options) {
           options.threshold.value_or(0), ", wanted a weight from 0 to 1");
 }
 
-void check_explain_translator(const ExplainOptions& o, const std::string& form, const std::string&) {
+void check_explain_translator(const ExplainOptions& o, const std::string& form, const std::string& is) {
+  refuse({{"--smooth", o.smooth}}, " needs a captioner; ", is);
   if (form == ".html" || form == ".json")
     refuse({{"--kind", o.kind.has_value()},
             {"--layer", o.layer.has_value()},
@@ -72,6 +73,7 @@ void check_explain_text_classifier(const ExplainOptions& o, const std::string& f
           {"--threshold", o.threshold.has_value()},
           {"--beam", o.beam.has_value()}},
          " needs a translator; ", is);
+  refuse({{"--smooth", o.smooth}}, " needs a captioner; ", is);
   const std::initializer_list<Given> of_heads = {
       {"--layer", o.layer.has_value()}, {"--head", o.head.has_value()}, {"--units", o.units.has_value()}};
   if (!o.kind) return refuse(of_heads, " needs --kind encoder; ", is, ", whose words are shown otherwise");
@@ -94,6 +96,24 @@ void refuse_except(const ExplainOptions& options, std::initializer_list<std::str
     require(!given || std::find(taken.begin(), taken.end(), field.name) != taken.end(), "--", field.name,
             " does not apply: ", is);
   });
+}
+
+// Heads and layers of a vision Transformer; whether the model is one is known when it is open.
+void check_explain_image(const ExplainOptions& o, const std::string& form, const std::string& is) {
+  refuse_except(o, {"layer", "head"}, is);
+  const std::initializer_list<Given> of_heads = {{"--layer", o.layer.has_value()},
+                                                 {"--head", o.head.has_value()}};
+  if (form == ".json" || form == ".html")
+    refuse(of_heads, " does not apply to a ", form, " file, which holds every layer and head");
+  if (form == ".txt") refuse(of_heads, " does not apply to a .txt file, which holds probabilities");
+}
+
+void check_explain_captioner(const ExplainOptions& o, const std::string& form, const std::string& is) {
+  refuse_except(o, {"target", "beam", "smooth"}, is);
+  if (o.target)
+    refuse({{"--beam", o.beam.has_value()}}, " does not apply with --target: nothing is searched for");
+  if (form.empty() || form == ".json" || form == ".txt")
+    refuse({{"--smooth", o.smooth}}, " applies to pictures and pages only: .png, .svg, .pdf or .html");
 }
 
 void check_explain_picture(const ExplainOptions& options, const std::string&, const std::string& is) {

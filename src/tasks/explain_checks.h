@@ -15,6 +15,8 @@ namespace fovea::tasks {
 void check_explain_translator(const ExplainOptions& options, const std::string& form, const std::string& is);
 void check_explain_text_classifier(const ExplainOptions& options, const std::string& form,
                                    const std::string& is);
+void check_explain_image(const ExplainOptions& options, const std::string& form, const std::string& is);
+void check_explain_captioner(const ExplainOptions& options, const std::string& form, const std::string& is);
 void check_explain_picture(const ExplainOptions& options, const std::string& form, const std::string& is);
 
 // Throws Error for every given option whose name (a field of ExplainOptions) is not in `taken`.

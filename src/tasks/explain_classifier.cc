@@ -1,6 +1,8 @@
 #include "tasks/explain_classifier.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "data/text.h"
 #include "explain/attention_maps.h"
@@ -13,7 +15,8 @@ namespace fovea::tasks {
 namespace {
 
 // Words of one sentence, tokens [begin, end) of all.
-WeighedSentence weigh(const data::Tokenizer& tokenizer, std::span<const int32_t> ids, const float* weights) {
+WeighedSentence weigh_words(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,
+                            const float* weights) {
   const TokenLine line = token_line(tokenizer, ids);
   WeighedSentence sentence;
   for (const std::string& word : line.words) sentence.words.push_back({word});
@@ -22,16 +25,135 @@ WeighedSentence weigh(const data::Tokenizer& tokenizer, std::span<const int32_t>
   return sentence;
 }
 
+// One text of a batch: where its tokens begin, and the first of its rows in the matrices of pooled weights.
+struct PooledText {
+  std::span<const int32_t> ids;
+  int64_t token = 0;
+  int64_t word_row = 0;  // of its first sentence, or of itself
+  int64_t text_row = 0;  // of `sentences`
+  int64_t first = 0;     // of a pair: tokens of its first text
+};
+
+// The words of a text with their weights, and the rows that were used. Texts of a pair that were read apart, and sentences
+// where a model has them, stand apart.
+TextMap weigh_text(const data::Tokenizer& tokenizer, PooledText& text, const WeightMatrix& words,
+                   const WeightMatrix& sentences) {
+  TextMap map;
+  map.sentences_weigh = sentences.rows > 0;
+  const auto count = static_cast<int64_t>(text.ids.size());
+  std::vector<int64_t> texts{count};
+  if (text.first > 0) texts = {text.first, count - text.first};
+  int64_t begin = 0;
+  for (const int64_t length : texts) {
+    std::vector<int64_t> parts{length};
+    const auto own = text.ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(length));
+    if (map.sentences_weigh) parts = data::sentence_lengths(own, parts).tokens;
+    for (const int64_t part : parts) {
+      const float* row = words.values.data() + text.word_row * words.columns + text.token + begin;
+      map.sentences.push_back(weigh_words(
+          tokenizer, text.ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(part)), row));
+      if (map.sentences_weigh) map.sentences.back().weight = sentences.at(text.text_row, text.word_row);
+      ++text.word_row;
+      begin += part;
+    }
+    ++text.text_row;
+  }
+  return map;
+}
+
+// Added tokens in front of a line of tokens, for people.
+TokenLine with_added(TokenLine line, int64_t added) {
+  if (added == 0) return line;
+  TokenLine all;
+  for (int64_t i = 0; i < added; ++i) {
+    all.tokens.push_back(message("[global ", i + 1, "]"));
+    all.words.push_back(all.tokens.back());
+    all.word_of.push_back(static_cast<int32_t>(i));
+  }
+  all.tokens.insert(all.tokens.end(), line.tokens.begin(), line.tokens.end());
+  all.words.insert(all.words.end(), line.words.begin(), line.words.end());
+  for (const int32_t word : line.word_of) all.word_of.push_back(word + static_cast<int32_t>(added));
+  return all;
+}
+
+// Marks the words of global tokens. places: of tokens of the text.
+void mark_global(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,
+                 std::span<const int64_t> places, TextMap& map) {
+  if (places.empty()) return;
+  std::vector<WeighedWord*> words;
+  for (WeighedSentence& sentence : map.sentences)
+    for (WeighedWord& word : sentence.words) words.push_back(&word);
+  const TokenLine line = token_line(tokenizer, ids);
+  if (line.words.size() != words.size()) return;  // words were told apart at a border of sentences
+  for (const int64_t place : places)
+    words[static_cast<size_t>(line.word_of[static_cast<size_t>(place)])]->global = true;
+}
+
+// What reaches the token that is read through all layers, of the text's own tokens.
+WeightMatrix reached(const AttentionRecord& record, const models::ClassificationModel::TextView& view,
+                     int64_t count) {
+  const WeightMatrix all = rollout(record, AttentionKind::encoder);
+  const int64_t row = view.reads_last ? view.added + count - 1 : view.added;
+  WeightMatrix one = WeightMatrix::zeros(1, count);
+  std::copy_n(all.values.begin() + row * all.columns + view.added, count, one.values.begin());
+  return one;
+}
+
 }  // namespace
+
+double words_carrying_90_percent(const TextMap& words) {
+  std::vector<double> sizes;
+  double total = 0;
+  for (const WeighedSentence& sentence : words.sentences)
+    for (const WeighedWord& word : sentence.words) {
+      sizes.push_back(std::abs(double{sentence.weight} * word.weight));
+      total += sizes.back();
+    }
+  if (sizes.empty()) return 0;
+  std::sort(sizes.rbegin(), sizes.rend());
+  size_t used = 0;
+  for (double sum = 0; used < sizes.size() && sum < 0.9 * total; ++used) sum += sizes[used];
+  return static_cast<double>(used) / static_cast<double>(sizes.size());
+}
+
+WeighedPredictions classify_weighed(const ClassifierParts& parts, const data::EncodedTexts& texts,
+                                    int64_t batch_tokens) {
+  PoolingRecorder recorder(false);
+  const ObserveAttention observe(recorder);
+  double sum = 0;
+  int64_t weighed = 0;
+  WeighedPredictions result;
+  result.predictions = classify_ids(*parts.network, texts, batch_tokens, [&](const data::TextBatch& batch) {
+    if (recorder.words.rows == 0) return;
+    // A Transformer reads a pair as one text.
+    const bool apart = recorder.sentences.rows > 0
+                           ? recorder.sentences.rows > static_cast<int64_t>(batch.lengths.size())
+                           : recorder.words.rows > static_cast<int64_t>(batch.lengths.size());
+    PooledText text;
+    for (size_t i = 0; i < batch.lengths.size(); ++i) {
+      text.ids = std::span(batch.tokens)
+                     .subspan(static_cast<size_t>(text.token), static_cast<size_t>(batch.lengths[i]));
+      text.first = apart ? batch.firsts[i] : 0;
+      sum +=
+          words_carrying_90_percent(weigh_text(*parts.tokenizer, text, recorder.words, recorder.sentences));
+      text.token += batch.lengths[i];
+      ++weighed;
+    }
+    recorder.words = recorder.sentences = {};
+  });
+  if (weighed > 0) result.words_for_90 = sum / static_cast<double>(weighed);
+  return result;
+}
 
 ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std::string& text) {
   require(data::is_utf8(text), "the text is not UTF-8");
   require(!data::strip(text).empty(), "the text is empty: nothing to look at");
   bool cut = false;
-  const std::vector<int32_t> ids = encode_input(text, *parts.tokenizer, parts.encoding, cut);
+  const data::EncodedText encoded = encode_input(text, *parts.tokenizer, parts.encoding, cut);
+  const std::vector<int32_t>& ids = encoded.ids;
   const auto count = static_cast<int64_t>(ids.size());
-  data::PackedSentences one;
-  one.append(ids);
+  data::EncodedTexts one;
+  one.append(encoded);
   PoolingRecorder recorder(count <= kMostExplainedTokens);
   ClassifierExplanation result;
   result.text = text;
@@ -41,16 +163,16 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
     const ObserveAttention observe(recorder);
     result.prediction = classify_ids(*parts.network, one, count)[0];
   }
+  const models::ClassificationModel::TextView view = parts.network->view(ids);
+  result.added = view.added;
+  for (int64_t i = 0; i < view.added; ++i) result.global.push_back(i);
+  for (const int64_t place : view.global) result.global.push_back(view.added + place);
   result.record.model = parts.model;
   result.record.source_text = text;
-  result.record.source = token_line(*parts.tokenizer, ids);
+  result.record.source = with_added(token_line(*parts.tokenizer, ids), view.added);
   result.record.layers = recorder.heads.take();
-  result.words.title = told_text(result.prediction, parts.labels);
-  if (recorder.words.rows == 0 && !result.record.layers.empty()) {
-    const WeightMatrix reached = rollout(result.record, AttentionKind::encoder);
-    recorder.words = WeightMatrix::zeros(1, count);
-    std::copy_n(reached.values.begin(), count, recorder.words.values.begin());
-  }
+  if (recorder.words.rows == 0 && !result.record.layers.empty())
+    recorder.words = reached(result.record, view, count);
   require(recorder.words.rows > 0, count > kMostExplainedTokens
                                        ? message("a text of ", count,
                                                  " tokens; attention that is not summed up "
@@ -58,20 +180,14 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
                                                  kMostExplainedTokens)
                                        : message("a model of kind ", in_quotes(parts.model),
                                                  " that keeps only its last state has no attention to show"));
-  // Row i of the words is sentence i, whose tokens follow those of the sentence before.
-  std::vector<int64_t> lengths{count};
-  result.words.sentences_weigh = recorder.sentences.rows > 0;
-  if (result.words.sentences_weigh) lengths = data::sentence_lengths(ids, lengths).tokens;
-  int64_t begin = 0;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    const float* row = recorder.words.values.data() + static_cast<int64_t>(i) * count + begin;
-    result.words.sentences.push_back(
-        weigh(*parts.tokenizer,
-              std::span(ids).subspan(static_cast<size_t>(begin), static_cast<size_t>(lengths[i])), row));
-    if (result.words.sentences_weigh)
-      result.words.sentences.back().weight = recorder.sentences.at(0, static_cast<int64_t>(i));
-    begin += lengths[i];
-  }
+  PooledText whole{.ids = ids};
+  // LSTM and HAN read the texts of a pair apart.
+  const int64_t texts_read = recorder.sentences.rows > 0 ? recorder.sentences.rows : recorder.words.rows;
+  if (texts_read > 1) whole.first = encoded.first;
+  result.words = weigh_text(*parts.tokenizer, whole, recorder.words, recorder.sentences);
+  result.words.title = told_text(result.prediction, parts.labels);
+  result.words_for_90 = words_carrying_90_percent(result.words);
+  mark_global(*parts.tokenizer, ids, view.global, result.words);
   return result;
 }
 
@@ -83,9 +199,10 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
     require(!e.record.layers.empty(), "the model has no heads to show");
     return explain_file(e.record, options, path);
   }
-  const auto& told = e.labels[static_cast<size_t>(e.prediction.label)];
   if (ending == ".html") {
-    Report report(told, e.record.model);
+    const bool one_label = e.prediction.form == data::LabelForm::one;
+    Report report(one_label ? e.labels[static_cast<size_t>(e.prediction.label)] : e.words.title,
+                  e.record.model);
     std::vector<std::vector<std::string>> rows;
     for (size_t i = 0; i < e.labels.size(); ++i)
       rows.push_back({e.labels[i], probability_text(e.prediction.probabilities[i])});
@@ -99,8 +216,12 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
           "The network is recurrent: its state at a word also carries the words around it. A weight says "
           "where "
           "the network read, not which word it needed.");
-    report.heading("Probabilities");
-    report.table({"label", "probability"}, rows);
+    if (e.words.has_global())
+      report.paragraph("Words in a frame are global tokens: they see and are seen by the whole text.");
+    if (!rows.empty()) {
+      report.heading("Probabilities");
+      report.table({"label", "probability"}, rows);
+    }
     return report.html();
   }
   if (ending == ".txt") {
@@ -113,6 +234,9 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
   if (ending != ".json") return draw(e.words, picture_format(path));
   Json json{{"text", e.text}};
   json.update(prediction_json(e.prediction, e.labels));
+  json["words_for_90_percent"] = e.words_for_90;
+  if (!e.global.empty()) json["global"] = e.global;
+  if (e.added > 0) json["added_global"] = e.added;
   json["sentences"] = Json::array();
   for (const WeighedSentence& sentence : e.words.sentences) {
     Json words = Json::array(), weights = Json::array();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "explain/attention_record.h"
 #include "explain/text_map.h"
@@ -19,12 +21,30 @@ struct ClassifierExplanation {
   // What each word weighs in the model's sum of the text; of a model that has sentences, within its sentence.
   // Where a Transformer reads its first token alone, what reaches that token through all layers (rollout).
   TextMap words;
+  // The share of the words that carry 90 % of the weight, the largest first.
+  double words_for_90 = 0;
+  // Places of the global tokens among the tokens of record.source; the first `added` tokens there are learned ones
+  // that stand in front of the text.
+  std::vector<int64_t> global = {};
+  int64_t added = 0;
   // Every layer and head of a Transformer, over the text as source; without layers for other models.
   AttentionRecord record;
 };
 
 // A Transformer's heads are only kept for texts of at most this many tokens.
 inline constexpr int64_t kMostExplainedTokens = 1024;
+
+// The share of all words that carry 90 % of the weight (of its size, where weights have signs), the largest first.
+double words_carrying_90_percent(const TextMap& words);
+
+// classify_ids, and for each text of a model with attention pooling the share of its words that carry 90 % of the
+// weight, as a mean over texts; empty for other models.
+struct WeighedPredictions {
+  std::vector<Prediction> predictions;
+  std::optional<double> words_for_90;
+};
+WeighedPredictions classify_weighed(const ClassifierParts& parts, const data::EncodedTexts& texts,
+                                    int64_t batch_tokens);
 
 // Throws Error for an empty text, and where a model shows no attention (an LSTM that keeps its last state).
 ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std::string& text);

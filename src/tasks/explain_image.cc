@@ -6,20 +6,26 @@
 #include <numeric>
 
 #include "explain/report.h"
-#include "tasks/explain.h"
+#include "tasks/explain_checks.h"
 
 namespace fovea::tasks {
 namespace {
 
+// More patches than this make matrices that are too large to keep of every head.
+constexpr int64_t kMostPatches = 1024;
+
+// Gates, and the heads of self-attention.
 class GateRecorder : public AttentionObserver {
  public:
   Wish wish(const Call& call) override {
+    if (call.site.kind == AttentionSite::Kind::self) return heads.wish(call);
     if (call.site.kind != AttentionSite::Kind::gate) return {};
     Wish all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
     std::iota(all.rows.begin(), all.rows.end(), 0);
     return all;
   }
-  void see(const Call& call, const Wish&, const Sight& sight) override {
+  void see(const Call& call, const Wish& wish, const Sight& sight) override {
+    if (call.site.kind == AttentionSite::Kind::self) return heads.see(call, wish, sight);
     const Tensor weights = sight.weights.contiguous();
     const AttentionSite& site = call.site;
     ShownGate gate{std::string(call.name), call.queries, call.keys, {}, site.grid_height > 0};
@@ -31,6 +37,7 @@ class GateRecorder : public AttentionObserver {
     gates.push_back(std::move(gate));
   }
   std::vector<ShownGate> gates;
+  AttentionRecorder heads{{AttentionKind::encoder}};
 };
 
 // "stages.2.0.gate.spatial" -> "stage 2, block 0".
@@ -58,8 +65,47 @@ std::string branch_name(int64_t branch) {
   return message(side, "x", side, branch == 0 ? "" : " dilated");
 }
 
+// What the class token attends to, as a map of the patches.
+struct PatchMap {
+  std::string title;
+  std::vector<float> weights;  // [grid_rows, grid_columns]
+};
+
+PatchMap patch_map(const ImageExplanation& e, int64_t layer, int64_t head) {
+  const WeightMatrix weights = choose(e.attention, {AttentionKind::encoder, layer, head});
+  PatchMap map;
+  map.title = layer == AttentionChoice::kRollout  ? "rollout through all layers"
+              : head == AttentionChoice::kAverage ? message("layer ", layer, ", average of heads")
+                                                  : message("layer ", layer, ", head ", head);
+  map.weights.assign(weights.values.begin() + 1, weights.values.begin() + weights.columns);
+  return map;
+}
+
+std::vector<PatchMap> patch_maps(const ImageExplanation& e, const ExplainOptions& options) {
+  const std::optional<int64_t> layer = chosen_layer(options), head = chosen_head(options);
+  const auto count = static_cast<int64_t>(e.attention.layers.size());
+  std::vector<PatchMap> maps;
+  if (layer == AttentionChoice::kRollout || (layer && head))
+    return {patch_map(e, *layer, head.value_or(AttentionChoice::kAverage))};
+  if (layer) {
+    maps.push_back(patch_map(e, *layer, AttentionChoice::kAverage));
+    const auto heads = static_cast<int64_t>(e.attention.layers[static_cast<size_t>(*layer)].heads.size());
+    for (int64_t h = 0; h < heads; ++h) maps.push_back(patch_map(e, *layer, h));
+    return maps;
+  }
+  for (int64_t l = 0; l < count; ++l)
+    maps.push_back(patch_map(e, l, head.value_or(AttentionChoice::kAverage)));
+  if (!head) maps.push_back(patch_map(e, AttentionChoice::kRollout, AttentionChoice::kAverage));
+  return maps;
+}
+
+bool weighs_patches(const ImageExplanation& e) {
+  return !e.attention.layers.empty();
+}
+
 bool weighs_places(const ImageExplanation& e) {
-  return std::any_of(e.gates.begin(), e.gates.end(), [](const ShownGate& gate) { return gate.of_places; });
+  return weighs_patches(e) ||
+         std::any_of(e.gates.begin(), e.gates.end(), [](const ShownGate& gate) { return gate.of_places; });
 }
 
 bool weighs_branches(const ImageExplanation& e) {
@@ -74,21 +120,39 @@ Json to_json(const ImageExplanation& e) {
                              {"rows", gate.rows},
                              {"columns", gate.columns},
                              {"weights", value_to_json(gate.weights)}});
+  if (!weighs_patches(e)) return json;
+  // Each row: the class token itself, then the patches, row by row.
+  json["grid"] = {e.grid_rows, e.grid_columns};
+  json["attention"] = Json::array();
+  for (const AttentionLayer& layer : e.attention.layers)
+    for (size_t h = 0; h < layer.heads.size(); ++h) {
+      const WeightMatrix& weights = layer.heads[h];
+      const std::vector<float> row(weights.values.begin(), weights.values.begin() + weights.columns);
+      json["attention"].push_back({{"layer", layer.layer}, {"head", h}, {"weights", value_to_json(row)}});
+    }
   return json;
 }
 
 std::string page(const ImageExplanation& e) {
   Report report(e.labels[static_cast<size_t>(e.prediction.label)], e.model);
   if (weighs_places(e))
-    report.picture(draw(places_figure(e), PictureFormat::svg),
-                   "The picture, and the weight of each place in every block: blue is the smallest weight, "
-                   "orange the largest; the scale below each picture has the numbers.");
-  report.picture(draw(channels_map(e), PictureFormat::svg),
-                 weighs_branches(e)
-                     ? "How each block divides every channel (columns) between its kernels "
-                       "(rows): dark is 1, white is 0."
-                     : "The gate of every channel (columns) in each block (rows): dark is open "
-                       "(1), white is closed (0).");
+    report.picture(
+        draw(places_figure(e), PictureFormat::svg),
+        weighs_patches(e)
+            ? "The picture, and the attention of the class token to each patch, averaged over heads: "
+              "blue is the smallest weight, orange the largest."
+            : "The picture, and the weight of each place in every block: blue is the smallest weight, "
+              "orange the largest; the scale below each picture has the numbers.");
+  for (const AttentionLayer& layer : e.attention.layers)
+    report.picture(draw(places_figure(e, {.layer = std::to_string(layer.layer)}), PictureFormat::svg),
+                   message("The heads of layer ", layer.layer, "."));
+  if (!e.gates.empty())
+    report.picture(draw(channels_map(e), PictureFormat::svg),
+                   weighs_branches(e)
+                       ? "How each block divides every channel (columns) between its kernels "
+                         "(rows): dark is 1, white is 0."
+                       : "The gate of every channel (columns) in each block (rows): dark is open "
+                         "(1), white is closed (0).");
   report.heading("Probabilities");
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < e.labels.size(); ++i)
@@ -109,6 +173,9 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<ui
   result.labels = parts.labels;
   result.form = parts.form;
   result.pixels = std::move(pixels);
+  const Size2d grid = parts.network->patch_grid();
+  require(grid.h * grid.w <= kMostPatches, "the model reads ", grid.h * grid.w,
+          " patches; attention can be shown of at most ", kMostPatches);
   GateRecorder recorder;
   {
     const ObserveAttention observe(recorder);
@@ -117,11 +184,18 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<ui
     result.prediction = classify_pictures(parts, one)[0];
   }
   result.gates = std::move(recorder.gates);
-  require(!result.gates.empty(), "the model has no attention to show: it was trained with --gate none");
+  result.attention.model = parts.model;
+  result.attention.layers = recorder.heads.take();
+  // Rollout is over tokens: the class token and the patches.
+  result.attention.source.tokens.resize(static_cast<size_t>(1 + grid.h * grid.w));
+  result.grid_rows = grid.h;
+  result.grid_columns = grid.w;
+  require(!result.gates.empty() || weighs_patches(result),
+          "the model has no attention to show: it was trained with --gate none");
   return result;
 }
 
-OverlayFigure places_figure(const ImageExplanation& e) {
+OverlayFigure places_figure(const ImageExplanation& e, const ExplainOptions& options) {
   OverlayFigure figure{.title = told_text(e.prediction, e.labels), .panels = {}};
   const std::vector<uint8_t> pixels = in_colour(e);
   figure.panels.push_back({"the picture", e.form.height, e.form.width, pixels});
@@ -129,6 +203,10 @@ OverlayFigure places_figure(const ImageExplanation& e) {
     if (gate.of_places)
       figure.panels.push_back({block_name(gate.name), e.form.height, e.form.width, pixels, gate.rows,
                                gate.columns, gate.weights});
+  if (!weighs_patches(e)) return figure;
+  for (PatchMap& map : patch_maps(e, options))
+    figure.panels.push_back({std::move(map.title), e.form.height, e.form.width, pixels, e.grid_rows,
+                             e.grid_columns, std::move(map.weights)});
   return figure;
 }
 
@@ -157,7 +235,8 @@ HeatMap channels_map(const ImageExplanation& e) {
   return map;
 }
 
-std::string explain_image_file(const ImageExplanation& explanation, const std::filesystem::path& path) {
+std::string explain_image_file(const ImageExplanation& explanation, const std::filesystem::path& path,
+                               const ExplainOptions& options) {
   check_explain_ending(path);
   const std::string ending = path.extension().string();
   if (ending == ".json") return to_json(explanation).dump() + "\n";
@@ -168,21 +247,32 @@ std::string explain_image_file(const ImageExplanation& explanation, const std::f
       text += message(explanation.labels[i], '\t', explanation.prediction.probabilities[i], '\n');
     return text;
   }
-  return weighs_places(explanation) ? draw(places_figure(explanation), picture_format(path))
+  return weighs_places(explanation) ? draw(places_figure(explanation, options), picture_format(path))
                                     : draw(channels_map(explanation), picture_format(path));
 }
 
-std::string explain_image_text(const ImageExplanation& e, size_t width) {
-  const ShownGate* places = nullptr;
-  for (const ShownGate& gate : e.gates)
-    if (gate.of_places && gate.rows >= 8) places = &gate;
-  if (places == nullptr) return shade(channels_map(e), width);
-  HeatMap map{.title = told_text(e.prediction, e.labels) + "; " + block_name(places->name) + ":",
-              .rows = {},
-              .columns = {},
-              .row_count = places->rows,
-              .column_count = places->columns,
-              .weights = places->weights};
+std::string explain_image_text(const ImageExplanation& e, size_t width, const ExplainOptions& options) {
+  HeatMap map;
+  if (weighs_patches(e)) {
+    // Of several maps the last layer's average, or what was asked for.
+    const int64_t last = e.attention.layers.back().layer;
+    PatchMap one = patch_map(e, chosen_layer(options).value_or(last),
+                             chosen_head(options).value_or(AttentionChoice::kAverage));
+    map.title = one.title;
+    map.row_count = e.grid_rows;
+    map.column_count = e.grid_columns;
+    map.weights = std::move(one.weights);
+  } else {
+    const ShownGate* places = nullptr;
+    for (const ShownGate& gate : e.gates)
+      if (gate.of_places && gate.rows >= 8) places = &gate;
+    if (places == nullptr) return shade(channels_map(e), width);
+    map.title = block_name(places->name);
+    map.row_count = places->rows;
+    map.column_count = places->columns;
+    map.weights = places->weights;
+  }
+  map.title = told_text(e.prediction, e.labels) + "; " + map.title + ":";
   const auto [least, most] = std::minmax_element(map.weights.begin(), map.weights.end());
   const float low = *least;
   map.largest = std::max(1e-6f, *most - low);

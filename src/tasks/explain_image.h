@@ -1,13 +1,15 @@
 // Showing what an image classifier looks at: the gates of every block, laid over the picture where they speak
-// of places.
+// of places; or the self-attention of a vision Transformer's class token over the patches.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "explain/attention_maps.h"
 #include "explain/heatmap.h"
 #include "explain/overlay.h"
+#include "tasks/explain.h"
 #include "tasks/image_classifier.h"
 
 namespace fovea::tasks {
@@ -29,23 +31,30 @@ struct ImageExplanation {
   data::PictureForm form;
   std::vector<uint8_t> pixels;  // as the network saw it: [height, width, channels]
   std::vector<ShownGate> gates;
+  // Self-attention over the class token and grid_rows x grid_columns patches: kind encoder; or no layers.
+  AttentionRecord attention;
+  int64_t grid_rows = 0, grid_columns = 0;
 };
 
-// Throws Error when the picture cannot be read or the model has no gates.
+// Throws Error when the picture cannot be read or the model has no attention.
 ImageExplanation explain_image(const ImageClassifierParts& parts, const std::filesystem::path& picture);
 // pixels: in the model's form, [height, width, channels].
 ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<uint8_t> pixels);
 
-// The picture, and it again under each block's attention to places (CBAM).
-OverlayFigure places_figure(const ImageExplanation& explanation);
+// The picture, and it again under each block's attention to places (CBAM); of a vision Transformer under the
+// attention of the class token: options.layer and options.head choose (all heads of one layer, one head of all
+// layers, one map), otherwise the average of heads in every layer, and rollout.
+OverlayFigure places_figure(const ImageExplanation& explanation, const ExplainOptions& options = {});
 // A column for each channel. SE and CBAM: a row for each block, the gate of every channel. SK: a row for each
 // branch of each block, named after its kernel: the branch's share of every channel.
 HeatMap channels_map(const ImageExplanation& explanation);
 
 // The file's bytes, by its ending: .png, .svg, .pdf (places where the model weighs them, else channels),
 // .html (both, and probabilities), .json (everything), .txt (a label and its probability a line).
-std::string explain_image_file(const ImageExplanation& explanation, const std::filesystem::path& path);
+std::string explain_image_file(const ImageExplanation& explanation, const std::filesystem::path& path,
+                               const ExplainOptions& options = {});
 // The label, and the last map of places in shaded blocks (or channels), for a terminal of `width` columns.
-std::string explain_image_text(const ImageExplanation& explanation, size_t width = 100);
+std::string explain_image_text(const ImageExplanation& explanation, size_t width = 100,
+                               const ExplainOptions& options = {});
 
 }  // namespace fovea::tasks

@@ -1,16 +1,43 @@
 #include "tasks/folder_contents.h"
 
 #include "base/error_kinds.h"
+#include "data/marian_tokenizer.h"
 #include "data/sentence_modules.h"
+#include "io/file.h"
 #include "io/weight_folder.h"
 #include "models/bert_folder.h"
+#include "models/marian.h"
 #include "tasks/folder_kinds.h"
 #include "tasks/model_folder.h"
 
 namespace fovea::tasks {
 namespace {
 
+FolderContents marian_contents(const std::filesystem::path& folder, const Json& json) {
+  const models::MarianConfig config = models::marian_config(json, (folder / "config.json").string());
+  const WeightFolder weights(folder);
+  FolderContents contents{.folder = folder,
+                          .kind = FolderKind::translator,
+                          .model = "marian",
+                          .compute = "float32",
+                          .parameters = weights.element_count(),
+                          .labels = {},
+                          .abilities = {},
+                          .pretrained = true,
+                          .settings = fields_to_json(config.network)};
+  for (const std::string& file : data::missing_marian_files(folder))
+    contents.lacks.push_back(file + ": nothing can be translated without it");
+  if (contents.lacks.empty()) {
+    contents.abilities = {Ability::translate, Ability::explain};
+    contents.languages = data::target_languages(folder);
+  }
+  return contents;
+}
+
 FolderContents pretrained_contents(const std::filesystem::path& folder) {
+  if (const std::filesystem::path path = folder / "config.json"; path_exists(path))
+    if (const Json json = load_json(path); json.is_object() && json.value("model_type", Json()) == "marian")
+      return marian_contents(folder, json);
   const std::filesystem::path model = data::read_sentence_modules(folder).model;
   const models::BertConfig config = models::read_bert_config(model);
   const WeightFolder weights(model);
@@ -25,8 +52,13 @@ FolderContents pretrained_contents(const std::filesystem::path& folder) {
                           .pretrained = true,
                           .settings = models::bert_config_json(config)};
   if (heads.labels > 0) contents.abilities = {Ability::classify, Ability::explain};
+  if (heads.labels == 1) contents.abilities.push_back(Ability::rerank);
   contents.abilities.push_back(Ability::embed);
   if (heads.masked_lm) contents.abilities.push_back(Ability::fill);
+  if (heads.labels == 0)
+    contents.lacks.push_back(message("a head for labels: classify needs one; `fovea train classify --from ",
+                                     folder.string(), " ...` adds it"));
+  if (!heads.masked_lm) contents.lacks.push_back("a head for masked tokens: fill needs one");
   return contents;
 }
 
@@ -73,6 +105,8 @@ Json to_json(const FolderContents& contents) {
       {"parameters", contents.parameters},  {"compute", contents.compute},    {"abilities", Json::array()}};
   for (const Ability ability : contents.abilities) json["abilities"].push_back(name_of(ability));
   if (!contents.labels.empty()) json["labels"] = contents.labels;
+  if (!contents.languages.empty()) json["languages"] = contents.languages;
+  if (!contents.lacks.empty()) json["lacks"] = contents.lacks;
   json["settings"] = contents.settings;
   return json;
 }

@@ -16,30 +16,36 @@ enum class FolderKind {
   translator,
   text_classifier,
   image_classifier,
-  series,   // a model of number sequences
+  series,  // a model of number sequences
+  partition,
+  glimpse_classifier,  // looks at a picture glimpse by glimpse
+  clip_classifier,
+  captioner,
   encoder,  // of the BERT family, without a classifier
 };
-// "translator", "text classifier", "image classifier", "encoder of the BERT family"
+// "translator", "text classifier", "image classifier", "captioner", "encoder of the BERT family"
 std::string_view name_of(FolderKind kind);
 
 // What a model reads.
-enum class InputForm { text, picture, numbers };
+enum class InputForm { text, picture, clip, numbers };
 
 // What can be asked of a folder.
-enum class Ability { translate, classify, explain, embed, fill, predict };
+enum class Ability { translate, classify, caption, partition, predict, explain, rerank, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
 
 struct FolderContents {
   std::filesystem::path folder;
   FolderKind kind = FolderKind::translator;
-  std::string model;                // "transformer", "lstm", "bert"
-  std::string compute;              // form of the stored weights: "float32" or "int8"
-  int64_t parameters = 0;           // numbers in the weights file
-  std::vector<std::string> labels;  // of a classifier
-  std::vector<Ability> abilities;   // in the order of the enum
-  bool pretrained = false;          // in Hugging Face's format rather than Fovea's
-  Json settings = Json::object();   // of the model
+  std::string model;                        // "transformer", "lstm", "bert"
+  std::string compute;                      // form of the stored weights: "float32" or "int8"
+  int64_t parameters = 0;                   // numbers in the weights file
+  std::vector<std::string> labels;          // of a classifier
+  std::vector<Ability> abilities;           // in the order of the enum
+  bool pretrained = false;                  // in Hugging Face's format rather than Fovea's
+  Json settings = Json::object();           // of the model
+  std::vector<std::string> languages = {};  // that a multilingual translator can be asked for: ">>fra<<"
+  std::vector<std::string> lacks = {};      // what would make more of it possible, for people
 
   InputForm input() const;
   // "DIR is an image classifier"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "models/registry.h"
+#include "models/vision_registry.h"
 #include "tasks/explain_checks.h"
 #include "tasks/open_kinds.h"
 
@@ -29,10 +29,22 @@ constexpr std::array kKinds = {
                check_explain_text_classifier, open_text_classifier},
     KindRecord{FolderKind::image_classifier, "image", "an image classifier", "fovea train image",
                Ability::classify, InputForm::picture, models::has_attention<models::ImageClassifiers>,
-               check_explain_picture, open_image_classifier},
+               check_explain_image, open_image_classifier},
     KindRecord{FolderKind::series, "series", "a model of number sequences", "fovea train series",
                Ability::predict, InputForm::numbers, models::has_attention<models::SeriesModels>, no_options,
                open_series},
+    KindRecord{FolderKind::partition, "partition", "a ship detector", "fovea train partition",
+               Ability::partition, InputForm::picture, models::has_attention<models::Partitioners>,
+               check_explain_picture, open_partition},
+    KindRecord{FolderKind::glimpse_classifier, "glimpse", "a glimpse classifier", "fovea train glimpse",
+               Ability::classify, InputForm::picture, models::has_attention<models::GlimpseClassifiers>,
+               check_explain_picture, open_glimpse_classifier},
+    KindRecord{FolderKind::clip_classifier, "clip", "a clip classifier", "fovea train clip",
+               Ability::classify, InputForm::clip, models::has_attention<models::ClipClassifiers>,
+               check_explain_picture, open_clip_classifier},
+    KindRecord{FolderKind::captioner, "caption", "a captioner", "fovea train caption", Ability::caption,
+               InputForm::picture, models::has_attention<models::Captioners>, check_explain_captioner,
+               open_captioner},
     KindRecord{FolderKind::encoder, nullptr, "an encoder of the BERT family", nullptr, Ability::embed,
                InputForm::text, no_attention, no_explanation, open_embedder},
 };
@@ -40,7 +52,10 @@ constexpr std::array kKinds = {
 constexpr std::array kAbilities = {
     AbilityRecord{Ability::translate, "translate", "a translator"},
     AbilityRecord{Ability::classify, "classify", "a classifier"},
+    AbilityRecord{Ability::partition, "partition", "a ship detector"},
+    AbilityRecord{Ability::caption, "caption", "a captioner"},
     AbilityRecord{Ability::explain, "explain", "a model of a task, such as a translator or a classifier"},
+    AbilityRecord{Ability::rerank, "rerank", "a cross-encoder of the BERT family with one label"},
     AbilityRecord{Ability::embed, "embed",
                   "a folder of the BERT family, as Hugging Face's libraries save it"},
     AbilityRecord{Ability::fill, "fill", "a folder of the BERT family with a head for masked tokens"},
@@ -103,6 +118,8 @@ std::string FolderContents::description() const {
 
 void FolderContents::require_can(Ability ability) const {
   if (can(ability)) return;
+  if (pretrained && kind == FolderKind::translator && !lacks.empty())
+    fail(folder.string(), " has no ", lacks[0]);
   const std::string is = message(description(), " (", model, ")");
   if (ability == Ability::explain && record_of(kind).trained_by != nullptr)
     fail(is, " without attention: there is nothing to explain");
@@ -122,9 +139,11 @@ void FolderContents::require_can(Ability ability) const {
 
 std::string FolderContents::command(Ability ability) const {
   const char* what = ability == Ability::fill        ? " \"a text with a [MASK]\""
+                     : ability == Ability::rerank    ? " --query \"a text\" < texts.txt"
                      : input() == InputForm::picture ? " picture.png"
                      : ability == Ability::predict   ? " < rows.csv"
                      : input() == InputForm::numbers ? " rows.csv"
+                     : input() == InputForm::clip    ? " folder-of-frames"
                      : ability == Ability::explain   ? " \"a text\""
                                                      : " < texts.txt";
   return message("fovea ", name_of(ability), " ", folder.string(), what);

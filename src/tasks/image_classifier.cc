@@ -36,19 +36,22 @@ ImageClassifierParts load_image_classifier(const std::filesystem::path& folder, 
     Rng rng(0);
     return models::make_model<models::ImageClassifiers>(config.model, config.settings, rng);
   });
-  parts.form.channels = parts.network->config().channels;
+  parts.form.channels = parts.network->channels();
   const auto channels = static_cast<size_t>(parts.form.channels);
   require(parts.form.height > 0 && parts.form.height <= kMostSide && parts.form.width > 0 &&
               parts.form.width <= kMostSide,
           where, ": pictures of ", parts.form.height, " x ", parts.form.width, ", wanted 1 to ", kMostSide,
           " a side");
+  const Size2d only = parts.network->picture_size();
+  require(only.h == 0 || (only.h == parts.form.height && only.w == parts.form.width), where, ": pictures of ",
+          parts.form.height, " x ", parts.form.width, " for a network that takes ", only.h, " x ", only.w);
   require(parts.moments.mean.size() == channels && parts.moments.deviation.size() == channels &&
               std::all_of(parts.moments.deviation.begin(), parts.moments.deviation.end(),
                           [](float deviation) { return deviation > 0; }),
           where, ": mean and deviation must hold a number for each of ", channels,
           " channels, deviations above 0");
-  require(static_cast<int64_t>(parts.labels.size()) == parts.network->config().classes, where, ": ",
-          parts.labels.size(), " labels for ", parts.network->config().classes, " classes");
+  require(static_cast<int64_t>(parts.labels.size()) == parts.network->classes(), where, ": ",
+          parts.labels.size(), " labels for ", parts.network->classes(), " classes");
   if (kind == Compute::int8) nn::round_to_int8(*parts.network, folder.string());
   parts.prepared = nn::Prepared(*parts.network, kind);
   return parts;
@@ -77,7 +80,7 @@ std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, con
   const data::PictureForm& form = parts.form;
   const NoGrad no_grad;
   const nn::Prepared prepared(*parts.network);
-  const nn::Context context;
+  nn::Context context;
   for (int64_t first = 0; first < pictures.count(); first += batch) {
     const int64_t count = std::min(batch, pictures.count() - first);
     Tensor x({count, form.height, form.width, form.channels});

@@ -27,7 +27,11 @@ LearningCurve read_curve(std::string_view log) {
     if (line.value("event", Json()) == "step") add(line, "loss", curve.training_loss);
     if (line.value("event", Json()) != "validation") continue;
     add(line, "valid_loss", curve.validation_loss);
-    curve.score_name = line.contains("bleu") ? "BLEU" : line.contains("accuracy") ? "accuracy, %" : "score";
+    curve.score_name = line.contains("bleu")       ? "BLEU"
+                       : line.contains("accuracy") ? "accuracy, %"
+                       : line.contains("micro_f1") ? "micro F1, %"
+                       : line.contains("pearson")  ? "Pearson correlation x 100"
+                                                   : "score";
     add(line, "value", curve.score);
   }
   return curve;

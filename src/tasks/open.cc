@@ -2,6 +2,7 @@
 
 #include "base/error_kinds.h"
 #include "base/thread_limit.h"
+#include "data/clips.h"
 #include "data/text.h"
 #include "io/file.h"
 #include "nn/prepared_linear.h"
@@ -13,11 +14,14 @@ namespace {
 
 // A picture file larger than this is refused before it is read.
 constexpr uint64_t kLargestInput = uint64_t{256} << 20;
+// And all frames of a clip together.
+constexpr uint64_t kLargestClip = uint64_t{1} << 30;
 
 std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, const OpenOptions& options) {
   if (!options.compute.empty()) compute_named(options.compute);  // an unknown name is not the folder's fault
   if (purpose == Ability::embed) return open_embedder(std::move(contents), options);
   if (purpose == Ability::fill) return open_mask_filler(std::move(contents), options);
+  if (purpose == Ability::rerank) return open_reranker(std::move(contents), options);
   const auto open_it = record_of(contents.kind).open;
   return open_it(std::move(contents), options);
 }
@@ -25,7 +29,18 @@ std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, 
 }  // namespace
 
 Input read_input(const std::filesystem::path& path) {
-  return errors_as<FileError>([&] { return Input{read_text(path, kLargestInput), path.string()}; });
+  return errors_as<FileError>([&] {
+    if (!is_folder(path)) return Input{read_text(path, kLargestInput), path.string()};
+    Input clip{"", path.string()};
+    uint64_t bytes = 0;
+    for (const std::filesystem::path& frame : data::frames_in(path)) {
+      clip.frames.push_back(read_text(frame, kLargestInput));
+      bytes += clip.frames.back().size();
+      require(bytes <= kLargestClip, path.string(), ": frames of more than ", kLargestClip >> 20,
+              " MiB in all");
+    }
+    return clip;
+  });
 }
 
 std::string text_fault(const Input& input) {
@@ -45,6 +60,11 @@ Explanation OpenFolder::explain(const Input&, const ExplainOptions&, const std::
   fail(contents_.folder.string(), " was opened for another purpose than to explain");
 }
 
+std::string OpenFolder::to_line(const Answer&, const AnswerOptions&) const {
+  contents_.require_can(Ability::classify);
+  fail("internal: a classifier without lines");
+}
+
 Evaluation OpenFolder::evaluate(const TestFiles&) const {
   contents_.require_can(Ability::classify);
   fail(contents_.folder.string(), " was opened for another purpose than to classify");
@@ -54,6 +74,12 @@ std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const Open
   FolderContents contents = look_into(folder);
   const Ability purpose = options.purpose.value_or(record_of(contents.kind).ability);
   contents.require_can(purpose);
+  require(options.rollouts == 0 || contents.kind == FolderKind::glimpse_classifier,
+          "--rollouts needs a glimpse classifier that draws its path; ", contents.description());
+  require(
+      options.global.empty() || contents.kind == FolderKind::text_classifier || contents.can(Ability::embed),
+      "global tokens are for Longformer and BigBird; ", folder.string(), " is ",
+      record_of(contents.kind).name);
   return open_kind(std::move(contents), purpose, options);
 }
 

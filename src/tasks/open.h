@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "infer/rotated_boxes.h"
 #include "io/json.h"
+#include "tasks/captioner.h"
 #include "tasks/encoder.h"
 #include "tasks/evaluation.h"
 #include "tasks/explain.h"
@@ -24,26 +26,34 @@
 
 namespace fovea::tasks {
 
-// One text, one picture, or one series.
+// One text, one picture, one clip or one series.
 struct Input {
   // UTF-8 text, the bytes of a PNG or JPEG file, or of a series the text of a table or of a case.
   std::string content;
-  std::string name = {};  // for messages and JSON: a picture's file name
+  std::string name = {};  // for messages and JSON: the name of a picture's file or a clip's folder
+  // Of a clip: the bytes of its picture files, in order; content is then empty.
+  std::vector<std::string> frames = {};
 };
-// A file as an input. Throws FileError naming the file when it cannot be read.
+// A file as an input, or a folder of frames as a clip. Throws FileError naming the file when it cannot be read.
 Input read_input(const std::filesystem::path& path);
 
 struct OpenOptions {
   std::optional<Ability> purpose = {};  // empty: what the folder is for
   std::string compute = {};             // "float32" or "int8"; empty: as the folder says
+  std::string global = {};              // Longformer and BigBird: global tokens; empty: as the folder says
   EmbedOptions embed = {};
+  // Glimpse classifier: paths drawn for each picture, whose probabilities are averaged; 0: the path of the means.
+  int64_t rollouts = 0;
 };
 
 struct AnswerOptions {
   TranslateOptions translate = {};
+  CaptionOptions caption = {};
   std::string alignment = "none";  // of a translation: none, hard (pairs of words) or soft (weights)
   bool words = false;              // of a classified text: what each word weighs
+  bool scores = false;             // of a classified input: to_line() gives probabilities too
   int64_t top = 5;                 // candidates for each masked place
+  std::string query = {};          // rerank: what texts are compared to
   int threads = 0;                 // of this call; 0: as set_num_threads() says
 };
 
@@ -58,11 +68,15 @@ struct Answer {
   int64_t cut_to = 0;      // tokens read of an input that has more; 0: all
   std::vector<AnsweredTranslation> translations = {};  // translate: n_best, best first
   Prediction prediction = {};                          // classify
+  std::vector<Caption> captions = {};                  // caption: n_best, best first
   std::optional<std::vector<std::pair<std::string, float>>> words =
       {};                                              // classify, with AnswerOptions::words
+  float score = 0;                                     // rerank
   std::vector<float> vector = {};                      // embed
+  std::vector<EmbeddedSpan> spans = {};                // embed, with EmbedOptions::tokens or chunks
   std::vector<std::vector<MaskCandidate>> masks = {};  // fill: candidates for each masked place
-  std::vector<float> numbers = {};  // predict: a number, or of a forecast [steps, target columns]
+  std::vector<float> numbers = {};           // predict: a number, or of a forecast [steps, target columns]
+  std::vector<infer::FoundShip> ships = {};  // partition
 };
 
 struct Explanation {
@@ -88,6 +102,8 @@ class OpenFolder {
   virtual void check(const AnswerOptions& options) const;
   // One answer for each input, in order. An input that cannot be used gets an answer with `error`.
   std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const;
+  // A classifier's answer as one line without its end: the label, labels or number. Throws Error for other models.
+  virtual std::string to_line(const Answer& answer, const AnswerOptions& options) const;
   // The answer to `input`.
   virtual Json to_json(const Input& input, const Answer& answer) const = 0;
 

@@ -7,16 +7,24 @@
 namespace fovea::tasks {
 namespace {
 
+EncoderParts load(const FolderContents& contents, const models::BertHeads& heads,
+                  const OpenOptions& options) {
+  EncoderParts parts =
+      errors_as<ModelError>([&] { return load_encoder(contents.folder, heads, compute_of(options)); });
+  if (!options.global.empty()) parts.network->choose_global(options.global, *parts.tokenizer);
+  return parts;
+}
+
 class OpenEmbedder : public OpenFolder {
  public:
   OpenEmbedder(FolderContents contents, const OpenOptions& options)
       : OpenFolder(std::move(contents)),
-        model_(errors_as<ModelError>(
-            [&] { return load_encoder(this->contents().folder, models::BertHeads{}, compute_of(options)); })),
+        model_(load(this->contents(), {}, options)),
         embedder_(model_, options.embed) {}
 
   std::vector<Answer> answer_inputs(std::span<const Input> inputs, const AnswerOptions&) const override {
     return answer_usable(inputs, [&](std::span<const std::string> texts) {
+      if (embedder_.of_spans()) return answer_spans(texts);
       const Embeddings found = embedder_.embed(texts);
       const auto width = static_cast<size_t>(embedder_.width());
       std::vector<Answer> answers(texts.size());
@@ -31,10 +39,29 @@ class OpenEmbedder : public OpenFolder {
 
   Json to_json(const Input& input, const Answer& answer) const override {
     if (!answer.error.empty()) return {{"error", answer.error}};
-    return {{"text", input.content}, {"embedding", value_to_json(answer.vector)}};
+    if (!embedder_.of_spans()) return {{"text", input.content}, {"embedding", value_to_json(answer.vector)}};
+    Json list = Json::array();
+    for (const EmbeddedSpan& span : answer.spans) {
+      list.push_back(Json::object());
+      if (!span.token.empty()) list.back()["token"] = span.token;
+      list.back().update(
+          Json{{"begin", span.begin}, {"end", span.end}, {"embedding", value_to_json(span.vector)}});
+    }
+    const char* const name = embedder_.of_tokens() ? "tokens" : "chunks";
+    return {{"text", input.content}, {name, std::move(list)}};
   }
 
  private:
+  std::vector<Answer> answer_spans(std::span<const std::string> texts) const {
+    Embedder::SpanEmbeddings found = embedder_.embed_spans(texts);
+    std::vector<Answer> answers(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      answers[i].spans = std::move(found.lines[i]);
+      answers[i].cut_to = found.cut[i] ? embedder_.max_tokens() : 0;
+    }
+    return answers;
+  }
+
   EncoderParts model_;
   Embedder embedder_;
 };
@@ -43,8 +70,7 @@ class OpenMaskFiller : public OpenFolder {
  public:
   OpenMaskFiller(FolderContents contents, const OpenOptions& options)
       : OpenFolder(std::move(contents)),
-        model_(errors_as<ModelError>(
-            [&] { return load_encoder(this->contents().folder, kMaskedHead, compute_of(options)); })),
+        model_(load(this->contents(), kMaskedHead, options)),
         filler_(model_) {}
 
   void check(const AnswerOptions& options) const override {

@@ -7,18 +7,96 @@
 
 #include "base/error.h"
 #include "infer/class_scores.h"
+#include "infer/number_scores.h"
 
 namespace fovea::tasks {
 
-Prediction prediction_of(std::span<const float> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
-  require(std::isfinite(*best), "the model's weights are damaged: a class scored ", *best);
+std::vector<int32_t> Prediction::labels() const {
+  if (form == data::LabelForm::one) return {label};
+  std::vector<int32_t> told;
+  for (size_t i = 0; i < probabilities.size(); ++i)
+    if (probabilities[i] >= 0.5f) told.push_back(static_cast<int32_t>(i));
+  return told;
+}
+
+Prediction prediction_of(std::span<const float> outputs, data::LabelForm form) {
+  const auto best = std::max_element(outputs.begin(), outputs.end());
+  for (const float output : outputs)
+    require(std::isfinite(output) || (form == data::LabelForm::one && std::isfinite(*best)),
+            "the model's weights are damaged: a class scored ", output);
+  if (form == data::LabelForm::number) return {.form = form, .number = outputs[0]};
+  Prediction told{.label = static_cast<int32_t>(best - outputs.begin()), .form = form};
+  if (form == data::LabelForm::several) {
+    for (const float logit : outputs)
+      told.probabilities.push_back(static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))));
+    return told;
+  }
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *best);
-  Prediction told{.label = static_cast<int32_t>(best - logits.begin()), .probabilities = {}};
-  for (const float logit : logits)
+  for (const float logit : outputs) sum += std::exp(static_cast<double>(logit) - *best);
+  for (const float logit : outputs)
     told.probabilities.push_back(static_cast<float>(std::exp(static_cast<double>(logit) - *best) / sum));
   return told;
+}
+
+namespace {
+
+train::Validation validation_of_sets(std::span<const Prediction> told, const data::Targets& wanted) {
+  std::vector<uint8_t> said, is;
+  double loss = 0;
+  for (size_t i = 0; i < told.size(); ++i)
+    for (size_t c = 0; c < told[i].probabilities.size(); ++c) {
+      const float p = told[i].probabilities[c], target = wanted.values[is.size()];
+      loss -= std::log(std::max(target > 0 ? p : 1 - p, std::numeric_limits<float>::min()));
+      said.push_back(p >= 0.5f);
+      is.push_back(target > 0);
+    }
+  const infer::LabelSetScores scores = infer::score_label_sets(said, is, wanted.width);
+  return {100 * scores.micro_f1,
+          {{"valid_loss", loss / static_cast<double>(is.size())},
+           {"micro_f1", 100 * scores.micro_f1},
+           {"macro_f1", 100 * scores.macro_f1}}};
+}
+
+train::Validation validation_of_numbers(std::span<const Prediction> told, const data::Targets& wanted) {
+  std::vector<float> said;
+  for (const Prediction& one : told) said.push_back(one.number);
+  const infer::NumberScores scores = infer::score_numbers(said, wanted.values);
+  return {100 * std::max(scores.pearson, 0.0),
+          {{"valid_loss", scores.squared_error},
+           {"pearson", 100 * scores.pearson},
+           {"spearman", 100 * scores.spearman}}};
+}
+
+std::string number_text(float number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", static_cast<double>(number));
+  return text;
+}
+
+}  // namespace
+
+train::Validation validation_of(std::span<const Prediction> told, const data::Targets& wanted) {
+  switch (wanted.form) {
+    case data::LabelForm::one:
+      break;
+    case data::LabelForm::several:
+      return validation_of_sets(told, wanted);
+    case data::LabelForm::number:
+      return validation_of_numbers(told, wanted);
+  }
+  return validation_of(told, wanted.labels);
+}
+
+ScoreName score_name_of(data::LabelForm form) {
+  switch (form) {
+    case data::LabelForm::one:
+      break;
+    case data::LabelForm::several:
+      return {"micro F1", "%"};
+    case data::LabelForm::number:
+      return {"Pearson correlation x 100", ""};
+  }
+  return {"accuracy", "%"};
 }
 
 train::Validation validation_of(std::span<const Prediction> told, std::span<const int32_t> wanted) {
@@ -39,7 +117,16 @@ train::Validation validation_of(std::span<const Prediction> told, std::span<cons
 }
 
 Json prediction_json(const Prediction& prediction, std::span<const std::string> labels) {
-  Json json{{"label", labels[static_cast<size_t>(prediction.label)]}, {"probabilities", Json::object()}};
+  if (prediction.form == data::LabelForm::number) return {{"value", value_to_json(prediction.number)}};
+  Json json;
+  if (prediction.form == data::LabelForm::one) {
+    json["label"] = labels[static_cast<size_t>(prediction.label)];
+  } else {
+    json["labels"] = Json::array();
+    for (const int32_t place : prediction.labels())
+      json["labels"].push_back(labels[static_cast<size_t>(place)]);
+  }
+  json["probabilities"] = Json::object();
   for (size_t i = 0; i < labels.size(); ++i)
     json["probabilities"][labels[i]] = value_to_json(prediction.probabilities[i]);
   return json;
@@ -52,8 +139,29 @@ std::string probability_text(float probability) {
 }
 
 std::string told_text(const Prediction& prediction, std::span<const std::string> labels) {
-  const auto place = static_cast<size_t>(prediction.label);
-  return labels[place] + ", " + probability_text(prediction.probabilities[place]);
+  if (prediction.form == data::LabelForm::number) return number_text(prediction.number);
+  std::string text;
+  for (const int32_t place : prediction.labels())
+    text += (text.empty() ? "" : "; ") + labels[static_cast<size_t>(place)] + ", " +
+            probability_text(prediction.probabilities[static_cast<size_t>(place)]);
+  return text.empty() ? "no label" : text;
+}
+
+std::string prediction_line(const Prediction& prediction, std::span<const std::string> labels,
+                            const LineForm& form) {
+  if (prediction.form == data::LabelForm::number) return number_text(prediction.number);
+  std::string line;
+  for (const int32_t place : prediction.labels()) {
+    if (!line.empty()) line += form.scores ? "\t" : form.separator;
+    if (form.scores) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.4f\t",
+                    static_cast<double>(prediction.probabilities[static_cast<size_t>(place)]));
+      line += text;
+    }
+    line += labels[static_cast<size_t>(place)];
+  }
+  return line;
 }
 
 }  // namespace fovea::tasks

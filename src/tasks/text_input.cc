@@ -4,19 +4,19 @@
 
 namespace fovea::tasks {
 
-std::vector<int32_t> encode_input(std::string_view text, const data::Tokenizer& tokenizer,
-                                  const data::TextEncoding& encoding, bool& cut) {
+data::EncodedText encode_input(std::string_view text, const data::Tokenizer& tokenizer,
+                               const data::TextEncoding& encoding, bool& cut) {
   data::TextEncoding unlimited = encoding;
   unlimited.max_tokens = 0;
-  std::vector<int32_t> ids = data::encode_text(text, tokenizer, unlimited);
-  cut = encoding.max_tokens > 0 && static_cast<int64_t>(ids.size()) > encoding.max_tokens;
+  data::EncodedText encoded = data::encode_text_or_pair(text, tokenizer, unlimited);
+  cut = encoding.max_tokens > 0 && static_cast<int64_t>(encoded.ids.size()) > encoding.max_tokens;
   // Few texts are so long that they are worth a second look.
-  return cut ? data::encode_text(text, tokenizer, encoding) : ids;
+  return cut ? data::encode_text_or_pair(text, tokenizer, encoding) : encoded;
 }
 
-data::PackedSentences encode_inputs(std::span<const std::string> texts, const data::Tokenizer& tokenizer,
-                                    const data::TextEncoding& encoding, std::vector<uint8_t>& cut) {
-  std::vector<std::vector<int32_t>> ids(texts.size());
+data::EncodedTexts encode_inputs(std::span<const std::string> texts, const data::Tokenizer& tokenizer,
+                                 const data::TextEncoding& encoding, std::vector<uint8_t>& cut) {
+  std::vector<data::EncodedText> ids(texts.size());
   cut.assign(texts.size(), 0);
   parallel_for(static_cast<int64_t>(texts.size()), 16, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
@@ -25,8 +25,8 @@ data::PackedSentences encode_inputs(std::span<const std::string> texts, const da
       cut[i] = was_cut;
     }
   });
-  data::PackedSentences packed;
-  for (const std::vector<int32_t>& one : ids) packed.append(one);
+  data::EncodedTexts packed;
+  for (const data::EncodedText& one : ids) packed.append(one);
   return packed;
 }
 

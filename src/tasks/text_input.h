@@ -11,11 +11,12 @@
 
 namespace fovea::tasks {
 
-// A text's tokens as the classifier reads them; cut: set to whether it has more than encoding.max_tokens.
-std::vector<int32_t> encode_input(std::string_view text, const data::Tokenizer& tokenizer,
-                                  const data::TextEncoding& encoding, bool& cut);
+// A text's or a pair's tokens as the classifier reads them; cut: set to whether it has more than
+// encoding.max_tokens. Throws Error where a pair is wanted and the text is none.
+data::EncodedText encode_input(std::string_view text, const data::Tokenizer& tokenizer,
+                               const data::TextEncoding& encoding, bool& cut);
 // On all threads. cut: gets a truth value for each text.
-data::PackedSentences encode_inputs(std::span<const std::string> texts, const data::Tokenizer& tokenizer,
-                                    const data::TextEncoding& encoding, std::vector<uint8_t>& cut);
+data::EncodedTexts encode_inputs(std::span<const std::string> texts, const data::Tokenizer& tokenizer,
+                                 const data::TextEncoding& encoding, std::vector<uint8_t>& cut);
 
 }  // namespace fovea::tasks

@@ -13,15 +13,15 @@
 namespace fovea::tasks {
 namespace {
 
-// Texts as the network takes them, with the places of their labels.
+// Texts as the network takes them, with what it should say of them.
 struct Examples {
-  data::PackedSentences texts;
-  std::vector<int32_t> labels;
+  data::EncodedTexts texts;
+  data::Targets targets;
 };
 
 Examples encode(const data::LabelledText& text, const ClassifierParts& parts, const std::string& path) {
   return {data::encode_texts(text.texts, *parts.tokenizer, parts.encoding),
-          data::label_places(text.labels, parts.labels, path)};
+          data::targets_of(text, parts.form, parts.labels, path)};
 }
 
 // The texts as a tokenizer sees them.
@@ -32,8 +32,19 @@ std::vector<std::string> texts_read(const data::LabelledText& text, const Classi
   return lower;
 }
 
+data::LabelledOptions reading_options(const ClassifyTraining& training) {
+  return {.skip_bad = training.skip_bad,
+          .label_column = training.label_column,
+          .text_column = training.text_column,
+          .form = label_form(training),
+          .separator = training.label_separator.value_or(","),
+          .pairs = training.pairs,
+          .pair_column = training.pair_column};
+}
+
 // Decides what follows from the data.
 void fit_to_data(const data::LabelledText& text, ClassifyTraining& training) {
+  if (training.task == "multi_label" && !training.label_separator) training.label_separator = ",";
   const TextSize size = text_size(texts_read(text, training), training.max_length);
   const bool encoder = !training.from.empty();
   if (!training.batch_tokens) training.batch_tokens = encoder ? 2048 : batch_for(size.tokens, 512, 4096);
@@ -76,14 +87,35 @@ ClassifierParts begin_classifier(const RunFolder& folder, const ClassifyTraining
   ClassifierParts parts;
   parts.model = training.model;
   parts.labels = std::move(labels);
+  parts.form = label_form(training);
   parts.tokenizer = folder.tokenizers([&] { return learn(training, text, observer); }).source;
   parts.config = models::model_config<models::Classifiers>(
       training.model, model_settings,
-      models::vocabulary_and_classes(parts.tokenizer->size(), static_cast<int64_t>(parts.labels.size())));
+      models::vocabulary_and_classes(
+          parts.tokenizer->size(),
+          parts.form == data::LabelForm::number ? 1 : static_cast<int64_t>(parts.labels.size()),
+          training.pairs));
   parts.network = models::make_model<models::Classifiers>(training.model, parts.config, rng);
-  parts.encoding = {
-      .form = parts.network->form(), .max_tokens = training.max_length, .lowercase = training.lowercase};
+  parts.network->read_as(parts.form);
+  parts.network->use_tokenizer(*parts.tokenizer);
+  parts.encoding = {.form = parts.network->form(),
+                    .max_tokens = training.max_length,
+                    .lowercase = training.lowercase,
+                    .pairs = training.pairs};
   return parts;
+}
+
+// Numbers are learnt in units of their spread.
+void scale_targets(const data::LabelledText& text, const std::string& path,
+                   models::ClassificationModel& network) {
+  double sum = 0, squares = 0;
+  for (const float number : text.numbers) sum += number;
+  const double mean = sum / static_cast<double>(text.numbers.size());
+  for (const float number : text.numbers) squares += (number - mean) * (number - mean);
+  const double deviation = std::sqrt(squares / static_cast<double>(text.numbers.size()));
+  require(deviation > 0 && std::isfinite(static_cast<float>(deviation)), path, ": every text has the number ",
+          mean, ", wanted different ones");
+  network.set_target_scale(static_cast<float>(mean), static_cast<float>(deviation));
 }
 
 // Some words are hidden in training, so that no single one decides.
@@ -96,10 +128,14 @@ void drop_words(std::vector<int32_t>& tokens, float share, nn::Context& context)
 
 CardText card_text(const ClassifyFiles& files, const ClassifierParts& parts) {
   constexpr size_t kShown = 20;
-  std::string about = message("Classifies text into ", parts.labels.size(), " classes:");
+  const std::string texts = parts.encoding.pairs ? "pairs of texts" : "text";
+  std::string about = parts.form == data::LabelForm::number ? message("Predicts a number from ", texts, ".\n")
+                      : parts.form == data::LabelForm::several
+                          ? message("Gives ", texts, " any of ", parts.labels.size(), " labels:")
+                          : message("Classifies ", texts, " into ", parts.labels.size(), " classes:");
   for (size_t i = 0; i < std::min(kShown, parts.labels.size()); ++i)
     about += (i > 0 ? ", `" : " `") + parts.labels[i] + '`';
-  about += parts.labels.size() > kShown ? ", ...\n" : ".\n";
+  if (!parts.labels.empty()) about += parts.labels.size() > kShown ? ", ...\n" : ".\n";
   return {.title = "A text classifier made with Fovea",
           .about = about,
           .train = "`" + files.train + "`",
@@ -131,7 +167,18 @@ void apply_preset(const std::string& name, ClassifyTraining& training, Json& set
   }
 }
 
+data::LabelForm label_form(const ClassifyTraining& training) {
+  if (training.task == "multi_label") return data::LabelForm::several;
+  return training.task == "regression" ? data::LabelForm::number : data::LabelForm::one;
+}
+
 void check_training(const ClassifyTraining& training, const Json&) {
+  require(training.smoothing == 0 || training.task == "classification",
+          "smoothing: label smoothing is for one label a text; leave it out with --task ", training.task);
+  require(!training.label_separator || training.task == "multi_label",
+          "label_separator: only --task multi_label has several labels a text");
+  require(!training.label_separator || !training.label_separator->empty(),
+          "label_separator: got none, wanted what stands between two labels, such as a comma");
   check_rates(training.learning_rate, training.warmup, training.smoothing);
   require(training.max_length == 0 || training.max_length >= 8, "max_length: got ", training.max_length,
           ", wanted at least 8, or 0 for no limit");
@@ -148,8 +195,9 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
                                const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
   check_settings<ClassifyTraining>({asked, options, model_settings});
-  const data::LabelledOptions reading{
-      .skip_bad = asked.skip_bad, .label_column = asked.label_column, .text_column = asked.text_column};
+  ClassifyTraining training = asked;
+  training.pairs = asked.pairs || !asked.pair_column.empty();
+  const data::LabelledOptions reading = reading_options(training);
   const data::LabelledText text = data::read_labelled(files.train, reading);
   observer.on_note(text.columns.note(files.train));
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text("text"));
@@ -157,27 +205,37 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   reading_more.like = &text.columns;
   const data::LabelledText valid_text =
       files.valid.empty() ? data::LabelledText{} : data::read_labelled(files.valid, reading_more);
-  ClassifyTraining training = asked;
   fit_to_data(text, training);
 
-  std::vector<std::string> labels = data::label_set(text, files.train);
-  if (!files.valid.empty())
-    data::label_places(valid_text.labels, labels, files.valid);  // refuses unknown ones
+  const data::LabelForm form = label_form(training);
+  std::vector<std::string> labels = data::label_set(text, files.train, form);
+  if (!files.valid.empty()) data::targets_of(valid_text, form, labels, files.valid);  // refuses unknown ones
   Rng rng(options.seed);
   ClassifierParts parts;
   // An encoder that cannot be read leaves no folder behind.
   const bool tuned = !training.from.empty();
-  if (tuned) parts = begin_bert_classifier(training.from, labels, training.max_length, rng);
+  if (tuned) {
+    EncoderChoices choices;
+    fields_from_json(model_settings, choices, "from");
+    parts = begin_bert_classifier(
+        training.from,
+        {.labels = labels, .form = form, .pairs = training.pairs, .max_tokens = training.max_length}, choices,
+        rng);
+  }
   const RunFolder folder(files.out,
                          run_identity<ClassifyTraining>({training, options, model_settings},
                                                         fingerprint(text), counted(text.size(), "text")),
                          observer);
   if (!tuned) parts = begin_classifier(folder, training, model_settings, text, labels, observer, rng);
+  if (training.label_separator) parts.label_separator = *training.label_separator;
+  if (form == data::LabelForm::number) scale_targets(text, files.train, *parts.network);
   const Examples examples = encode(text, parts, files.train);
   const Examples valid = encode(valid_text, parts, files.valid);
-  observer.on_note(message(examples.texts.size(), " texts of ", examples.texts.tokens.size(), " tokens, ",
-                           parts.labels.size(), " labels, vocabulary of ", parts.tokenizer->size(), ", ",
-                           parts.network->parameter_count(), " parameters"));
+  observer.on_note(message(
+      examples.texts.size(), training.pairs ? " pairs" : " texts", " of ", examples.texts.tokens.size(),
+      " tokens, ",
+      form == data::LabelForm::number ? "" : counted(static_cast<int64_t>(labels.size()), "label") + ", ",
+      "vocabulary of ", parts.tokenizer->size(), ", ", parts.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;
   plan.network = parts.network.get();
@@ -196,16 +254,15 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
     data::TextBatch batch = data::make_text_batch(examples.texts, chosen);
     drop_words(batch.tokens, *training.word_dropout, context);
-    std::vector<int32_t> wanted;
-    for (const int64_t place : batch.places) wanted.push_back(examples.labels[static_cast<size_t>(place)]);
     return train::BatchLoss{
-        parts.network->loss({batch.tokens, batch.lengths}, wanted, training.smoothing, context),
+        parts.network->loss({batch.tokens, batch.lengths, batch.firsts}, examples.targets.at(batch.places),
+                            training.smoothing, context),
         static_cast<double>(batch.places.size())};
   };
   if (valid_text.size() > 0)
-    plan.validate = [&] { return validation_of(classify_ids(*parts.network, valid.texts), valid.labels); };
-  plan.score_name = "accuracy";
-  plan.score_unit = "%";
+    plan.validate = [&] { return validation_of(classify_ids(*parts.network, valid.texts), valid.targets); };
+  plan.score_name = score_name_of(form).name;
+  plan.score_unit = score_name_of(form).unit;
   plan.should_stop = should_stop;
   plan.save_config = [&](const std::filesystem::path& out) { save_classifier_config(out, parts); };
   plan.save_model = [&](const std::filesystem::path& out) { save_classifier(out, parts); };

@@ -33,7 +33,10 @@ struct ClassifyTraining {
   double warmup = 0.05;
   float smoothing = 0;
   std::optional<float> word_dropout = {};
-  std::string label_column = {}, text_column = {};
+  std::string task = "classification";
+  std::optional<std::string> label_separator = {};
+  bool pairs = false;
+  std::string label_column = {}, text_column = {}, pair_column = {};
   bool skip_bad = false;
 
   static constexpr auto fields() {
@@ -59,17 +62,30 @@ struct ClassifyTraining {
         Field{"smoothing", &T::smoothing, "label smoothing"},
         Field{"word_dropout", &T::word_dropout,
               "share of tokens replaced by <unk> in training, against overfitting"},
+        Field{
+            "task", &T::task,
+            "what to predict: classification (one label a text), multi_label (any number of labels a text) or "
+            "regression (a number)"},
+        Field{"label_separator", &T::label_separator,
+              "multi_label: what stands between two labels of a text (default: a comma)"},
+        Field{"pairs", &T::pairs, "texts are pairs: each row has two of them"},
         Field{"label_column", &T::label_column, "name or number (from 1) of the column with the labels"},
         Field{"text_column", &T::text_column, "name or number (from 1) of the column with the texts"},
+        Field{"pair_column", &T::pair_column,
+              "pairs: name or number (from 1) of the column with the second texts"},
         Field{"skip_bad", &T::skip_bad, "drop and count unusable lines instead of stopping at the first"}};
   }
 
   using Models = models::Classifiers;
   static constexpr const char* kTask = "classify";
-  static constexpr std::array kFixed = {"model",     "from",       "tokenizer",    "vocabulary",
-                                        "lowercase", "max_length", "batch_tokens", "seed"};
+  static constexpr std::array kFixed = {"model",     "from",       "tokenizer",      "vocabulary",
+                                        "lowercase", "max_length", "batch_tokens",   "seed",
+                                        "task",      "pairs",      "label_separator"};
+  // What a folder to train on brings with it.
+  static constexpr std::array kFromFolder = {"model", "tokenizer", "vocabulary", "lowercase"};
   // The names that a text may have.
-  static constexpr Choices kChoices[] = {{"tokenizer", "bpe, unigram, words"},
+  static constexpr Choices kChoices[] = {{"task", "classification, multi_label, regression"},
+                                         {"tokenizer", "bpe, unigram, words"},
                                          {"schedule", "budget, inverse_sqrt, constant"}};
   static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
@@ -79,13 +95,16 @@ struct ClassifyTraining {
 void apply_preset(const std::string& name, ClassifyTraining& training, Json& model_settings);
 void check_training(const ClassifyTraining& training, const Json& model_settings);
 
+// How the labels are read that `training.task` predicts.
+data::LabelForm label_form(const ClassifyTraining& training);
+
 struct ClassifyFiles {
   std::string train, valid;  // valid empty: no validation
   std::filesystem::path out;
 };
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's
-// accuracy (see run_training). `command` goes into the model card.
+// accuracy, micro F1 or correlation (see run_training and validation_of). `command` goes into the model card.
 TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
                                const Json& model_settings, const train::TrainOptions& options,
                                const std::string& command, RunObserver& observer,

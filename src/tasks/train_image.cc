@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/images.h"
+#include "tasks/picture_files.h"
 #include "tasks/train_settings.h"
 
 namespace fovea::tasks {
@@ -32,13 +33,6 @@ PictureBatch draw_batch(const data::Pictures& pictures, const data::PixelMoments
   return batch;
 }
 
-uint64_t fingerprint(const data::Pictures& pictures) {
-  DataFingerprint print;
-  for (const uint8_t value : pictures.pixels) print.add(uint64_t{value});
-  for (const int32_t label : pictures.labels) print.add(static_cast<uint64_t>(label));
-  return print.value();
-}
-
 CardText card_text(const ImageFiles& files, const ImageClassifierParts& parts) {
   return {.title = "An image classifier made with Fovea",
           .about = message("Classifies pictures of ", parts.form.height, " x ", parts.form.width,
@@ -47,6 +41,15 @@ CardText card_text(const ImageFiles& files, const ImageClassifierParts& parts) {
           .train = "`" + files.train[0] + "`",
           .valid = files.valid.empty() ? "" : "`" + files.valid[0] + "`",
           .use = "fovea classify " + files.out.string() + " picture.png"};
+}
+
+train::Rule rule_of(const ImageTraining& training) {
+  if (training.optimizer == "sgd")
+    return train::Sgd{.learning_rate = training.learning_rate,
+                      .weight_decay = training.weight_decay,
+                      .momentum = 0.9,
+                      .nesterov = true};
+  return train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
 }
 
 // Batches of nearly the same size: none is left with a single picture, which batch norm could not use.
@@ -59,12 +62,27 @@ int64_t even_batch(int64_t pictures, int64_t batch) {
 
 void apply_preset(const std::string& name, ImageTraining& training, Json& settings) {
   const bool tiny = name == "tiny", base = name == "base";
+  if (training.model == "vit") {
+    const int64_t width = tiny ? 64 : base ? 256 : 128;
+    settings = {{"width", width},
+                {"heads", tiny   ? 2
+                          : base ? 8
+                                 : 4},
+                {"hidden", 2 * width},
+                {"layers", tiny   ? 2
+                           : base ? 8
+                                  : 6}};
+    training.learning_rate = base ? 5e-4 : 1e-3;
+    return;
+  }
   settings = {{"depth", tiny ? 8 : base ? 56 : 20}, {"width", tiny ? 8 : 16}};
   training.learning_rate = base ? 1e-3 : 2e-3;
 }
 
 void check_training(const ImageTraining& training, const Json&) {
   check_rates(training.learning_rate, training.warmup, training.smoothing);
+  require(training.schedule != "one_cycle" || training.warmup < 1, "warmup: got ", training.warmup,
+          ", wanted a share of the run below 1, such as 0.3, with the schedule one_cycle");
   require(!training.batch || *training.batch >= 2, "batch: got ", training.batch.value_or(0),
           ", wanted at least 2");
   require(training.size >= 8 && training.size <= 1024, "size: got ", training.size, ", wanted 8 to 1024");
@@ -78,11 +96,10 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& asked,
                             RunObserver& observer, const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
   check_settings<ImageTraining>({asked, options, model_settings});
-  for (const auto& paths : {files.train, files.valid})
-    require(
-        paths.size() != 1 || !std::filesystem::is_regular_file(paths[0]), paths.empty() ? "" : paths[0],
-        ": one file alone has no labels; give a file of pictures and a file of their labels (IDX format), "
-        "or a folder with a sub-folder for each class");
+  // The side of pictures in folders and archives is known before they are read.
+  if (files.train.size() == 1)
+    models::check_settings<models::ImageClassifiers>(asked.model, model_settings, "model settings",
+                                                     models::classes_and_size(2, 3, asked.size, asked.size));
   observer.on_note("reading " + files.train[0]);
   const data::Pictures pictures = data::read_pictures(files.train, asked.size);
   ImageTraining training = asked;
@@ -95,13 +112,14 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& asked,
       files.valid.empty() ? data::Pictures{} : data::read_pictures_as(files.valid, parts.form, parts.labels);
   const RunFolder folder(
       files.out,
-      run_identity<ImageTraining>({training, options, model_settings}, fingerprint(pictures),
+      run_identity<ImageTraining>({training, options, model_settings}, fingerprint_of(pictures),
                                   counted(pictures.count(), "picture")),
       observer);
   parts.moments = data::pixel_moments(pictures);
   parts.config = models::model_config<models::ImageClassifiers>(
       training.model, model_settings,
-      Json{{"classes", static_cast<int64_t>(parts.labels.size())}, {"channels", parts.form.channels}});
+      models::classes_and_size(static_cast<int64_t>(parts.labels.size()), parts.form.channels,
+                               parts.form.height, parts.form.width));
   Rng rng(options.seed);
   parts.network = models::make_model<models::ImageClassifiers>(training.model, parts.config, rng);
   observer.on_note(message(pictures.count(), " pictures of ", parts.form.height, " x ", parts.form.width,
@@ -110,7 +128,7 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& asked,
 
   TrainingPlan plan;
   plan.network = parts.network.get();
-  plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
+  plan.rule = rule_of(training);
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
   plan.passes = 10;

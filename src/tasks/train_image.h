@@ -24,6 +24,7 @@ struct ImageTraining {
   std::string model = "resnet";
   int64_t size = 64;
   std::optional<int64_t> batch = {};
+  std::string optimizer = "adamw";
   double learning_rate = 2e-3;
   double weight_decay = 0.01;
   std::string schedule = "budget";
@@ -35,15 +36,23 @@ struct ImageTraining {
   static constexpr auto fields() {
     using T = ImageTraining;
     return std::tuple{
-        Field{"model", &T::model, "resnet, a residual network with attention as --gate says"},
+        Field{
+            "model", &T::model,
+            "resnet, a residual network with attention as --gate says; or vit, a vision Transformer, which reads "
+            "patches with self-attention"},
         Field{"size", &T::size,
-              "side in pixels to which pictures of a folder are resized; IDX files keep theirs"},
+              "side in pixels to which pictures of a folder or tar are resized; IDX files keep theirs"},
         Field{"batch", &T::batch, "number of pictures in a batch"},
+        Field{"optimizer", &T::optimizer,
+              "adamw, or sgd (momentum 0.9, Nesterov), which wants a larger learning rate, such as 0.1"},
         Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
-        Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
-        Field{"schedule", &T::schedule,
-              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
-              "(decays as 1/sqrt(step)) or constant"},
+        Field{"weight_decay", &T::weight_decay,
+              "weight decay: times the learning rate (adamw), or an L2 penalty (sgd)"},
+        Field{
+            "schedule", &T::schedule,
+            "learning rate after the warm-up: budget (decays to 0 at the end of the run), one_cycle (rises from "
+            "1/25 of the rate along a cosine, then falls to 0 along another; use --warmup 0.3), inverse_sqrt "
+            "(decays as 1/sqrt(step)) or constant"},
         Field{"warmup", &T::warmup,
               "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
         Field{"smoothing", &T::smoothing, "label smoothing"},
@@ -56,7 +65,8 @@ struct ImageTraining {
   static constexpr const char* kTask = "image";
   static constexpr std::array kFixed = {"model", "size", "batch", "seed"};
   // The names that a text may have.
-  static constexpr Choices kChoices[] = {{"schedule", "budget, inverse_sqrt, constant"}};
+  static constexpr Choices kChoices[] = {{"optimizer", "adamw, sgd"},
+                                         {"schedule", "budget, one_cycle, inverse_sqrt, constant"}};
   static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
 

@@ -7,9 +7,14 @@
 #include <optional>
 
 #include "models/registry.h"
+#include "tasks/bert_classifier.h"
 #include "tasks/pretrain.h"
+#include "tasks/train_caption.h"
 #include "tasks/train_classify.h"
+#include "tasks/train_clip.h"
+#include "tasks/train_glimpse.h"
 #include "tasks/train_image.h"
+#include "tasks/train_partition.h"
 #include "tasks/train_series.h"
 #include "tasks/train_translate.h"
 
@@ -58,6 +63,15 @@ std::vector<std::string> choices_of(std::string_view setting) {
   return {};
 }
 
+// What is used where nothing is given and the value depends on other settings.
+template <class Training>
+Json conditional_default(std::string_view setting) {
+  if constexpr (requires { Training::kDefaults; })
+    for (const auto& [name, text] : Training::kDefaults)
+      if (setting == name) return text;
+  return nullptr;
+}
+
 template <class Owner, class Value>
 Setting setting_of(const Field<Owner, Value>& field, const Json& standard, const char* group) {
   return {.name = field.name,
@@ -67,11 +81,8 @@ Setting setting_of(const Field<Owner, Value>& field, const Json& standard, const
           .standard = standard};
 }
 
-// The settings that a pretrained encoder brings with it.
-constexpr std::array kEncodersOwn = {"model", "tokenizer", "vocabulary", "lowercase"};
-
 template <class Training>
-bool from_encoder(const Training& training) {
+bool from_folder(const Training& training) {
   if constexpr (requires { training.from; }) return !training.from.empty();
   return false;
 }
@@ -82,6 +93,31 @@ std::vector<std::string> presets() {
   if constexpr (requires { Training::kPresets; })
     return {Training::kPresets.begin(), Training::kPresets.end()};
   return {"tiny", "small", "base"};
+}
+
+// Whether a folder to train on is an encoder of which something can be chosen.
+template <class Training>
+constexpr bool takes_encoder_choices() {
+  return std::is_same_v<Training, ClassifyTraining>;
+}
+// What can be chosen of a folder to train on.
+template <class Training>
+std::vector<std::string_view> folder_settings() {
+  if (!takes_encoder_choices<Training>()) return {};
+  const auto names = field_names<EncoderChoices>();
+  return {names.begin(), names.end()};
+}
+EncoderChoices encoder_choices(const Json& values, const std::string& where) {
+  EncoderChoices choices;
+  fields_from_json(values, choices, where);
+  return choices;
+}
+
+// Whether a folder to train on brings the setting with it.
+template <class Training>
+bool comes_from_folder(std::string_view setting) {
+  if constexpr (requires { Training::kFromFolder; }) return contains(Training::kFromFolder, setting);
+  return false;
 }
 
 // Preset and model: what all other defaults depend on.
@@ -99,12 +135,14 @@ TrainSettings<Training> chosen(const TrainRequest& request) {
   };
   take("model", settings.training.model);
   if constexpr (requires { settings.training.from; }) take("from", settings.training.from);
-  if (from_encoder(settings.training))
-    for (const char* name : kEncodersOwn)
-      require(!request.file.contains(name) && !request.values.contains(name),
-              "from: a pretrained encoder brings its own ", name, "; leave out ", flag_name(name));
-  else
+  if (from_folder(settings.training)) {
+    for (const std::string_view name : field_names<Training>())
+      if (comes_from_folder<Training>(name))
+        require(!request.file.contains(std::string(name)) && !request.values.contains(std::string(name)),
+                "from: a pretrained model brings its own ", name, "; leave out ", flag_name(name));
+  } else {
     models::model_settings<typename Training::Models>(settings.training.model);  // a known model
+  }
   apply_preset(preset, settings.training, settings.model);
   return settings;
 }
@@ -115,8 +153,8 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
   using Models = typename Training::Models;
   const auto training = field_names<Training>(), options = field_names<train::TrainOptions>();
   const std::string& model = settings.training.model;
-  const bool encoder = from_encoder(settings.training);
-  const auto own = encoder ? std::vector<std::string_view>{} : models::model_settings<Models>(model);
+  const bool tuned = from_folder(settings.training);
+  const auto own = tuned ? folder_settings<Training>() : models::model_settings<Models>(model);
   std::vector<std::string_view> known = own;
   known.insert(known.end(), training.begin(), training.end());
   known.insert(known.end(), options.begin(), options.end());
@@ -128,10 +166,13 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
     } else if (contains(options, item.key())) {
       fields_from_json(one, settings.options, where);
     } else if (contains(own, item.key())) {
-      models::model_config<Models>(model, one, Json::object(), where);
+      if (tuned)
+        encoder_choices(one, where);
+      else
+        models::model_config<Models>(model, one, Json::object(), where);
       settings.model[item.key()] = item.value();
-    } else if (encoder) {
-      fail(where, ": unknown option ", in_quotes(item.key()), " with --from: the encoder keeps its own sizes",
+    } else if (tuned) {
+      fail(where, ": unknown option ", in_quotes(item.key()), " with --from: the model keeps its own sizes",
            name_hint(item.key(), known));
     } else {
       fail(where, ": unknown option ", in_quotes(item.key()), " for the model ", model,
@@ -159,17 +200,27 @@ std::vector<Setting> settings_of(const TrainRequest& request) {
   using Models = typename Training::Models;
   const TrainSettings<Training> chosen_settings = chosen<Training>(request);
   const Training& training = chosen_settings.training;
-  const bool encoder = from_encoder(training);
+  const bool tuned = from_folder(training);
   std::vector<Setting> all;
   for_each_field<Training>([&](const auto& field) {
-    if (encoder && contains(kEncodersOwn, field.name)) return;
-    all.push_back(setting_of(field, value_to_json(training.*field.member), "Task"));
+    if (tuned && comes_from_folder<Training>(field.name)) return;
+    const Json value = value_to_json(training.*field.member);
+    all.push_back(
+        setting_of(field, value.is_null() ? conditional_default<Training>(field.name) : value, "Task"));
     all.back().choices = choices_of<Training>(field.name);
   });
   for_each_field<train::TrainOptions>([&](const auto& field) {
     all.push_back(setting_of(field, value_to_json(chosen_settings.options.*field.member), "Training"));
   });
-  if (encoder) return all;
+  if (tuned) {
+    if constexpr (takes_encoder_choices<Training>()) {
+      const EncoderChoices choices = encoder_choices(chosen_settings.model, "from");
+      for_each_field<EncoderChoices>([&](const auto& field) {
+        all.push_back(setting_of(field, value_to_json(choices.*field.member), "Model"));
+      });
+    }
+    return all;
+  }
   const Json config = models::model_config<Models>(training.model, chosen_settings.model);
   Models::for_each([&]<class Entry>(const Entry& entry) {
     if (training.model != entry.name) return;
@@ -186,15 +237,19 @@ std::vector<Setting> all_settings() {
   std::vector<Setting> all = settings_of<Training>({});
   std::erase_if(all, [](const Setting& setting) { return setting.group == "Model"; });
   const size_t shared = all.size();
-  Training::Models::for_each([&](const auto& entry) {
-    for (Setting& setting : settings_of<Training>({.values = {{"model", entry.name}}})) {
+  const auto add = [&](const char* name, const TrainRequest& request) {
+    for (Setting& setting : settings_of<Training>(request)) {
       if (setting.group != "Model") continue;
       auto found = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(shared), all.end(),
                                 [&](const Setting& other) { return other.name == setting.name; });
       if (found == all.end()) found = all.insert(all.end(), setting);
-      found->models.emplace_back(entry.name);
+      found->models.emplace_back(name);
     }
+  };
+  Training::Models::for_each([&](const auto& entry) {
+    add(entry.name, {.values = {{"model", entry.name}}});
   });
+  if constexpr (requires(Training training) { training.from; }) add("--from", {.values = {{"from", "DIR"}}});
   return all;
 }
 
@@ -203,9 +258,12 @@ void check_settings(const TrainSettings<Training>& settings) {
   train::check_options(settings.options);
   check_choices(settings.training);
   check_training(settings.training, settings.model);
-  if (from_encoder(settings.training))
-    require(settings.model.empty(), "from: the encoder keeps its own sizes; got ", settings.model.dump());
-  else
+  if (from_folder(settings.training)) {
+    if (takes_encoder_choices<Training>())
+      check_encoder_choices(encoder_choices(settings.model, "from"));
+    else
+      require(settings.model.empty(), "from: the model keeps its own sizes; got ", settings.model.dump());
+  } else
     models::check_settings<typename Training::Models>(settings.training.model, settings.model);
 }
 
@@ -222,10 +280,15 @@ template <class Training>
 Json settings_json(const TrainSettings<Training>& settings) {
   using Models = typename Training::Models;
   Json all = fields_to_json(settings.training);
-  if (from_encoder(settings.training))
-    for (const char* name : kEncodersOwn) all.erase(name);
+  if (from_folder(settings.training))
+    for (const std::string_view name : field_names<Training>())
+      if (comes_from_folder<Training>(name)) all.erase(std::string(name));
   all.update(fields_to_json(settings.options));
-  if (from_encoder(settings.training)) return all;
+  if (from_folder(settings.training)) {
+    if (takes_encoder_choices<Training>())
+      all.update(fields_to_json(encoder_choices(settings.model, "from")));
+    return all;
+  }
   const Json model = models::model_config<Models>(settings.training.model, settings.model);
   for (const std::string_view name : models::model_settings<Models>(settings.training.model))
     all[std::string(name)] = model[std::string(name)];
@@ -241,7 +304,10 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
                        .fixed = {Training::kFixed.begin(), Training::kFixed.end()}};
   // A run goes on by asking for more of these; they are no news.
   for (const char* name : {"steps", "minutes", "log_every"}) identity.settings.erase(name);
-  if (from_encoder(settings.training)) return identity;
+  if (from_folder(settings.training)) {
+    for (const std::string_view name : folder_settings<Training>()) identity.fixed.emplace_back(name);
+    return identity;
+  }
   for (const std::string_view name :
        models::model_settings<typename Training::Models>(settings.training.model))
     if (name.find("dropout") == std::string_view::npos) identity.fixed.emplace_back(name);
@@ -255,10 +321,14 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
   template void check_settings<Training>(const TrainSettings<Training>&);   \
   template Json settings_json<Training>(const TrainSettings<Training>&);    \
   template RunIdentity run_identity<Training>(const TrainSettings<Training>&, uint64_t, std::string)
+FOVEA_TRAINING(CaptionTraining);
 FOVEA_TRAINING(ClassifyTraining);
+FOVEA_TRAINING(ClipTraining);
+FOVEA_TRAINING(GlimpseTraining);
 FOVEA_TRAINING(ImageTraining);
 FOVEA_TRAINING(PretrainTraining);
 FOVEA_TRAINING(SeriesTraining);
+FOVEA_TRAINING(PartitionTraining);
 FOVEA_TRAINING(TranslateTraining);
 #undef FOVEA_TRAINING
 

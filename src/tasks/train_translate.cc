@@ -101,7 +101,7 @@ void fit_to_data(const data::ParallelText& text, const Json& model_settings, Tra
   const TextSize source = text_size(text.source, training.max_length),
                  target = text_size(text.target, training.max_length);
   const bool large = model_settings.value("width", 0) >= 512;
-  if (!training.vocabulary)
+  if (!training.vocabulary && training.from.empty())
     training.vocabulary = training.tokenizer == "words" ? 30'000
                           : training.joint ? vocabulary_for(joined(source, target), large ? 32'000 : 8'000)
                                            : vocabulary_for(source.tokens > target.tokens ? source : target,
@@ -132,6 +132,13 @@ CardText card_text(const TranslateFiles& files) {
 }  // namespace
 
 void apply_preset(const std::string& name, TranslateTraining& training, Json& settings) {
+  // A trained model is moved little.
+  if (!training.from.empty()) {
+    training.learning_rate = 3e-5;
+    training.batch_tokens = 2048;
+    settings = Json::object();
+    return;
+  }
   if (training.model != "transformer") {
     // Recurrent models fit small data sooner than they generalise.
     training.warmup = 0.05;
@@ -158,6 +165,11 @@ void apply_preset(const std::string& name, TranslateTraining& training, Json& se
 }
 
 void check_training(const TranslateTraining& training, const Json& model_settings) {
+  require(training.teacher_forcing >= 0 && training.teacher_forcing <= 1, "teacher_forcing: got ",
+          training.teacher_forcing, ", wanted 0 to 1");
+  require(
+      training.teacher_forcing == 1 || training.model != "transformer",
+      "teacher_forcing: a Transformer is always fed the target's own words; choose --model bahdanau, luong or rnn");
   check_rates(training.learning_rate, training.warmup, training.smoothing);
   require(training.valid_sentences > 0, "valid_sentences: got ", training.valid_sentences,
           ", wanted at least 1");
@@ -177,6 +189,9 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
                                 const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
   check_settings<TranslateTraining>({asked, options, model_settings});
+  // A model that cannot be read leaves no folder behind.
+  const bool tuned = !asked.from.empty();
+  TranslationParts parts = tuned ? read_translation(asked.from, "float32") : TranslationParts{};
   const data::ParallelText text = read_pairs(files.train_source, files.train_target, asked.skip_bad);
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text());
   const data::ParallelText valid_text =
@@ -189,12 +204,14 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
                                                          fingerprint(text), counted(text.size(), "pair")),
                          observer);
 
-  TranslationParts parts;
-  parts.model = training.model;
-  parts.tokenizers = folder.tokenizers([&] { return learn(training, text, observer); });
-  parts.config = config_for(training.model, model_settings, parts.tokenizers);
-  Rng rng(options.seed);
-  parts.network = models::make_model<models::Translators>(training.model, parts.config, rng);
+  parts.tokenizers =
+      folder.tokenizers([&] { return tuned ? parts.tokenizers : learn(training, text, observer); });
+  if (!tuned) {
+    parts.model = training.model;
+    parts.config = config_for(training.model, model_settings, parts.tokenizers);
+    Rng rng(options.seed);
+    parts.network = models::make_model<models::Translators>(training.model, parts.config, rng);
+  }
   const data::ParallelIds ids = data::encode_parallel(text, parts.tokenizers, training.max_length);
   if (ids.dropped > 0)
     observer.on_note(
@@ -211,13 +228,16 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
   plan.rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9};
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
-  plan.passes = 40;
+  plan.passes = tuned ? 3 : 40;
   for (int64_t i = 0; i < ids.size(); ++i)
     plan.sizes.push_back({ids.target.length(i) + 1, ids.source.length(i) + 1});
   plan.batch_size = *training.batch_tokens;
   plan.batch_unit = plan.unit = "tokens";
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
-    const OutputLoss loss = parts.network->loss(data::make_batch(ids, chosen), training.smoothing, context);
+    data::Batch batch = data::make_batch(ids, chosen);
+    if (training.teacher_forcing < 1)
+      models::feed_own_tokens(*parts.network, training.teacher_forcing, context.next_seed(), batch);
+    const OutputLoss loss = parts.network->loss(batch, training.smoothing, context);
     return train::BatchLoss{loss.loss, static_cast<double>(loss.count)};
   };
   if (validator) plan.validate = [&] { return validator->run(); };

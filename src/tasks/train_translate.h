@@ -23,6 +23,7 @@ namespace fovea::tasks {
 // size of the data.
 struct TranslateTraining {
   std::string model = "transformer";
+  std::string from = {};
   std::string tokenizer = "bpe";
   std::optional<int64_t> vocabulary = {};
   bool joint = true;
@@ -32,6 +33,7 @@ struct TranslateTraining {
   std::string schedule = "budget";
   double warmup = 0.1;
   float smoothing = 0.1f;
+  float teacher_forcing = 1;
   int64_t valid_sentences = 500;
   std::string tokenize = "13a";
   bool lowercase = false;
@@ -41,6 +43,10 @@ struct TranslateTraining {
     using T = TranslateTraining;
     return std::tuple{
         Field{"model", &T::model, "transformer, bahdanau, luong or rnn (no attention)"},
+        Field{
+            "from", &T::from,
+            "folder of a translator to train on, instead of --model: MarianMT or OPUS-MT (Hugging Face format), or "
+            "Fovea's own"},
         Field{"tokenizer", &T::tokenizer,
               "bpe or unigram (SentencePiece, learnt from the training text), or words (between spaces)"},
         Field{"vocabulary", &T::vocabulary,
@@ -55,6 +61,10 @@ struct TranslateTraining {
         Field{"warmup", &T::warmup,
               "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
         Field{"smoothing", &T::smoothing, "label smoothing"},
+        Field{
+            "teacher_forcing", &T::teacher_forcing,
+            "recurrent models: share of the target's own words among those fed to the decoder in training; the others "
+            "are its own predictions (scheduled sampling)"},
         Field{"valid_sentences", &T::valid_sentences,
               "number of sentences translated at each validation to compute BLEU"},
         Field{"tokenize", &T::tokenize, "tokenization used to compute BLEU: 13a, zh, char or none"},
@@ -64,8 +74,10 @@ struct TranslateTraining {
 
   using Models = models::Translators;
   static constexpr const char* kTask = "translate";
-  static constexpr std::array kFixed = {"model",      "tokenizer",    "vocabulary", "joint",
-                                        "max_length", "batch_tokens", "seed"};
+  static constexpr std::array kFixed = {"model", "from",       "tokenizer",    "vocabulary",
+                                        "joint", "max_length", "batch_tokens", "seed"};
+  // What a folder to train on brings with it.
+  static constexpr std::array kFromFolder = {"model", "tokenizer", "vocabulary", "joint"};
   // The names that a text may have.
   static constexpr Choices kChoices[] = {{"tokenizer", "bpe, unigram, words"},
                                          {"schedule", "budget, inverse_sqrt, constant"},

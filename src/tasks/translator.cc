@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "data/marian_tokenizer.h"
 #include "infer/decode_all.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "models/marian.h"
 #include "models/registry.h"
 #include "nn/int8_weights.h"
 #include "nn/weights.h"
@@ -41,43 +43,98 @@ std::optional<AlignmentChoice> alignment_of(const FolderConfig& config, const st
 
 }  // namespace
 
-TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute) {
+namespace {
+
+void check_vocabularies(const TranslationParts& parts, const std::filesystem::path& folder) {
+  const int64_t source = parts.config.value("source_vocabulary", int64_t{0});
+  const int64_t target = parts.config.value("target_vocabulary", int64_t{0});
+  require(parts.tokenizers.source->size() == source && parts.tokenizers.target->size() == target,
+          folder.string(), ": the tokenizer has ", parts.tokenizers.source->size(), " and ",
+          parts.tokenizers.target->size(), " tokens, but config.json says ", source, " and ", target);
+}
+
+// A folder of MarianMT, as Hugging Face's libraries save it.
+TranslationParts read_published(const std::filesystem::path& folder) {
+  const std::string where = (folder / "config.json").string();
+  TranslationParts parts;
+  parts.published = load_json(folder / "config.json");
+  const models::MarianConfig config = models::marian_config(parts.published, where);
+  parts.model = "transformer";
+  parts.config = fields_to_json(config.network);
+  parts.alignment = alignment_of({.all = parts.published}, folder);
+  parts.tokenizers = data::load_marian_tokenizers(folder);
+  check_vocabularies(parts, folder);
+  const data::SequenceMarks marks = parts.tokenizers.target->sequence_marks();
+  require(marks.begin == config.begin && marks.never == config.pad && marks.end == config.end, where,
+          ": decoder_start_token_id, pad_token_id and eos_token_id are ", config.begin, ", ", config.pad,
+          " and ", config.end, ", but <pad> and </s> of the vocabulary ", marks.begin, " and ", marks.end);
+  parts.network = models::load_marian(folder, config);
+  return parts;
+}
+
+TranslationParts read_own(const std::filesystem::path& folder, const std::string& compute) {
   const FolderConfig config = read_folder_config(folder, "translate");
   TranslationParts parts;
   parts.compute = compute_named(compute.empty() ? compute_of(config, folder) : compute);
   parts.model = config.model;
   parts.config = config.settings;
   parts.alignment = alignment_of(config, folder);
+  if (config.all.contains("published")) parts.published = config.all["published"];
   parts.tokenizers = data::load_tokenizers(folder);
-  const int64_t source = config.settings.value("source_vocabulary", int64_t{0});
-  const int64_t target = config.settings.value("target_vocabulary", int64_t{0});
-  require(parts.tokenizers.source->size() == source && parts.tokenizers.target->size() == target,
-          folder.string(), ": the tokenizer has ", parts.tokenizers.source->size(), " and ",
-          parts.tokenizers.target->size(), " tokens, but config.json says ", source, " and ", target);
-  const std::filesystem::path weights = folder / "model.safetensors";
-  parts.network = nn::load_network(weights, [&] {
+  check_vocabularies(parts, folder);
+  parts.network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
     return models::make_model<models::Translators>(config.model, config.settings, rng);
   });
-  if (parts.compute == Compute::int8) nn::round_to_int8(*parts.network, weights.string());
+  return parts;
+}
+
+}  // namespace
+
+TranslationParts read_translation(const std::filesystem::path& folder, const std::string& compute) {
+  const bool published = is_foreign_folder(folder);
+  TranslationParts parts = published ? read_published(folder) : read_own(folder, compute);
+  if (published && !compute.empty()) parts.compute = compute_named(compute);
+  if (parts.compute == Compute::int8)
+    nn::round_to_int8(*parts.network, (folder / "model.safetensors").string());
+  return parts;
+}
+
+TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute) {
+  TranslationParts parts = read_translation(folder, compute);
   parts.prepared = nn::Prepared(*parts.network, parts.compute);
   return parts;
 }
+
+namespace {
+
+void add_alignment(Json& config, const TranslationParts& parts) {
+  if (!parts.alignment) return;
+  config["alignment"] = {{"layer", parts.alignment->layer},
+                         {"head", parts.alignment->head < 0 ? Json("average") : Json(parts.alignment->head)},
+                         {"agreement", parts.alignment->agreement}};
+}
+
+}  // namespace
 
 void save_translation_config(const std::filesystem::path& folder, const TranslationParts& parts) {
   data::save_tokenizers(folder, parts.tokenizers);
   Json config{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}};
   if (parts.compute == Compute::int8) config["compute"] = "int8";
-  if (parts.alignment)
-    config["alignment"] = {
-        {"layer", parts.alignment->layer},
-        {"head", parts.alignment->head < 0 ? Json("average") : Json(parts.alignment->head)},
-        {"agreement", parts.alignment->agreement}};
+  if (!parts.published.is_null()) config["published"] = parts.published;
+  add_alignment(config, parts);
   save_json(folder / "config.json", config);
 }
 
 void save_translation(const std::filesystem::path& folder, const TranslationParts& parts) {
   make_directories(folder);
+  if (!parts.published.is_null() && parts.compute == Compute::float32) {
+    Json config = parts.published;
+    add_alignment(config, parts);
+    data::save_tokenizers(folder, parts.tokenizers);
+    models::save_marian(folder, dynamic_cast<const models::Transformer&>(*parts.network), config);
+    return;
+  }
   const std::filesystem::path weights = folder / "model.safetensors";
   if (parts.compute == Compute::int8)
     nn::save_int8_weights(*parts.network, weights, {{"format", "fovea"}});
@@ -96,12 +153,14 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
           options.max_length_factor, ", wanted a number above 0, such as 2");
   require(options.max_tokens >= 1, "max_tokens: got ", options.max_tokens, ", wanted 1 or more");
   const auto most = static_cast<size_t>(options.max_tokens);
+  const data::SequenceMarks marks = tokenizers_.target->sequence_marks();
   const BeamOptions beam{.beam = static_cast<int>(options.beam),
                          .n_best = static_cast<int>(options.n_best),
                          .length_penalty = options.length_penalty,
                          .scores = options.scores,
-                         .begin = data::kBegin,
-                         .end = data::kEnd};
+                         .begin = marks.begin,
+                         .end = marks.end,
+                         .never = marks.never};
   std::vector<std::vector<int32_t>> sources;
   std::vector<int32_t> limits;
   std::vector<int64_t> cut_to;
@@ -112,7 +171,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
     if (source.size() > most) source.resize(most);
     const double limit = options.max_length_factor * static_cast<double>(source.size()) + 10;
     limits.push_back(source.empty() ? 0 : static_cast<int32_t>(std::min(limit, 1e6)));
-    source.push_back(data::kEnd);
+    source.push_back(tokenizers_.source->sequence_marks().end);
   }
   const auto found = decode_all(inference_, sources, limits, beam, {.tokens = options.batch_tokens});
   std::vector<std::vector<Translation>> results(lines.size());

@@ -67,14 +67,19 @@ struct TranslationParts {
   data::Tokenizers tokenizers;
   std::optional<AlignmentChoice> alignment = {};  // empty: not measured
   Compute compute = Compute::float32;  // int8: the network's matrices are rounded to what int8 can say
-  nn::Prepared prepared = {};          // of a folder opened for use
+  // Of a published MarianMT folder: its own config.json. Such a model is saved as it came, so that `transformers`
+  // reads it. Null: Fovea's own.
+  Json published = {};
+  nn::Prepared prepared = {};  // of a folder opened for use
 };
 
-// Opens a folder for use. compute: "float32" or "int8"; empty: what the folder says. Throws Error naming the
-// file when something is missing, damaged or does not fit.
+// Reads a folder, Fovea's own or one of MarianMT. compute: "float32" or "int8"; empty: what the folder says.
+// Throws Error naming the file when something is missing, damaged or does not fit.
+TranslationParts read_translation(const std::filesystem::path& folder, const std::string& compute = "");
+// The same, opened for use.
 TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute = "");
 // Writes config.json, model.safetensors (of integers when parts.compute is int8) and the tokenizer, each
-// atomically.
+// atomically; a published model as it came, unless it is of integers.
 void save_translation(const std::filesystem::path& folder, const TranslationParts& parts);
 // All but the weights.
 void save_translation_config(const std::filesystem::path& folder, const TranslationParts& parts);

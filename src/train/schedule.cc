@@ -5,11 +5,17 @@
 #include <numbers>
 
 namespace fovea::train {
+namespace {
+
+// Of the peak: where one_cycle begins and ends.
+constexpr double kCycleStart = 1.0 / 25, kCycleEnd = kCycleStart / 1e4;
+
+}  // namespace
 
 Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   const ScheduleOptions& o = options_;
-  const std::vector<std::string_view> names = {"constant", "noam",    "inverse_sqrt", "cosine",
-                                               "step",     "plateau", "budget",       "linear"};
+  const std::vector<std::string_view> names = {"constant", "noam",   "inverse_sqrt", "cosine",   "step",
+                                               "plateau",  "budget", "linear",       "one_cycle"};
   const auto found = std::find(names.begin(), names.end(), o.name);
   if (found == names.end()) fail("unknown schedule ", in_quotes(o.name), name_hint(o.name, names));
   kind_ = static_cast<Kind>(found - names.begin());
@@ -23,6 +29,8 @@ Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   require(std::is_sorted(o.milestones.begin(), o.milestones.end()), "step: milestones must rise");
   require(o.warmup_share >= 0 && o.warmup_share <= 1, o.name, ": warmup_share is ", o.warmup_share,
           ", wanted 0 to 1");
+  require(kind_ != Kind::one_cycle || o.warmup == 0,
+          "one_cycle: the warm-up is a share of the run (warmup_share); got ", o.warmup, " steps");
   require(kind_ != Kind::plateau || (o.factor > 0 && o.factor < 1), "plateau: factor is ", o.factor,
           ", wanted above 0 and below 1");
 }
@@ -46,6 +54,13 @@ double Schedule::factor(int64_t step, double share) const {
       return o.warmup > 0 ? s / w : share / o.warmup_share;
     return 1 - share;
   }
+  if (kind_ == Kind::one_cycle) {
+    const auto between = [](double from, double to, double along) {
+      return to + (from - to) * (1 + std::cos(std::numbers::pi * along)) / 2;
+    };
+    if (share < o.warmup_share) return between(kCycleStart, 1, share / o.warmup_share);
+    return between(1, kCycleEnd, o.warmup_share < 1 ? (share - o.warmup_share) / (1 - o.warmup_share) : 0);
+  }
   if (step < o.warmup) return o.warmup_start + (1 - o.warmup_start) * s / w;
   const int64_t past = std::max<int64_t>(0, step - 1 - o.warmup);
   switch (kind_) {
@@ -53,6 +68,7 @@ double Schedule::factor(int64_t step, double share) const {
     case Kind::noam:
     case Kind::budget:
     case Kind::linear:
+    case Kind::one_cycle:
       break;
     case Kind::inverse_sqrt:
       return std::sqrt(std::max(w, 1.0) / s);

@@ -14,7 +14,7 @@ namespace fovea::train {
 
 // Every schedule may begin with a linear warm-up over `warmup` steps.
 struct ScheduleOptions {
-  // constant, noam, inverse_sqrt, cosine, step, plateau, budget or linear
+  // constant, noam, inverse_sqrt, cosine, step, plateau, budget, linear or one_cycle
   std::string name = "constant";
   int64_t warmup = 0;
   double warmup_share = 0;
@@ -32,10 +32,11 @@ struct ScheduleOptions {
   static constexpr auto fields() {
     using S = ScheduleOptions;
     return std::tuple{
-        Field{"name", &S::name, "constant, noam, inverse_sqrt, cosine, step, plateau, budget or linear"},
+        Field{"name", &S::name,
+              "constant, noam, inverse_sqrt, cosine, step, plateau, budget, linear or one_cycle"},
         Field{"warmup", &S::warmup, "steps over which the rate rises to its peak"},
         Field{"warmup_share", &S::warmup_share,
-              "budget, linear: share of the run over which the rate rises, where warmup is 0"},
+              "budget, linear, one_cycle: share of the run over which the rate rises, where warmup is 0"},
         Field{"warmup_start", &S::warmup_start, "share of the peak at which the rise begins"},
         Field{"steps", &S::steps, "cosine: step at which the minimum is reached"},
         Field{"minimum", &S::minimum, "cosine, plateau, budget: smallest share of the peak"},
@@ -59,13 +60,15 @@ struct ScheduleOptions {
 //   budget        min(1, s / w) * (minimum + (1 - minimum) * (1 + cos(pi * share)) / 2), where share is how
 //                 much of the run is over, be it steps or time; with w = 0, min(1, share / warmup_share)
 //   linear        1 - share, as BERT's; while s < w, s / w; with w = 0, while share < warmup_share, share / warmup_share
-// and, but for noam, budget and linear, while s < w: warmup_start + (1 - warmup_start) * s / w instead.
+//   one_cycle     with u = share / warmup_share below 1: 1 / 25 + (1 - 1 / 25) * (1 - cos(pi * u)) / 2, then a
+//                 cosine down to 1 / 250 000 at the end of the run   (Smith 2018; PyTorch's OneCycleLR)
+// and, but for noam, budget, linear and one_cycle, while s < w: warmup_start + (1 - warmup_start) * s / w instead.
 class Schedule {
  public:
   // Throws Error on an unknown name or a setting out of range.
   explicit Schedule(ScheduleOptions options);
 
-  // The factor for this step, counted from 1. share: how much of the run is over, 0 to 1; only budget and linear ask.
+  // The factor for this step, counted from 1. share: how much of the run is over, 0 to 1; only budget, linear and one_cycle ask.
   double factor(int64_t step, double share = 0) const;
   // Tells a validation result, smaller is better; only plateau listens.
   void observe(double value);
@@ -89,7 +92,7 @@ class Schedule {
   };
 
  private:
-  enum class Kind { constant, noam, inverse_sqrt, cosine, step, plateau, budget, linear };
+  enum class Kind { constant, noam, inverse_sqrt, cosine, step, plateau, budget, linear, one_cycle };
 
   ScheduleOptions options_;
   Kind kind_;

@@ -110,7 +110,7 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
   const auto n = [&](int64_t bound) { return rng.below(bound); };
   const auto align = [&] { return n(3) == 0 ? Align::top_left : Align::bottom_right; };
   const auto part = [&] { return random_pattern(rng, sizes, depth - 1); };
-  switch (n(depth > 0 ? 20 : 13)) {
+  switch (n(depth > 0 ? 21 : 13)) {
     case 0:
       return full();
     case 1:
@@ -128,6 +128,7 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
     case 6:
       return block_window(1 + n(70), n(3), n(3));
     case 7:
+      if (n(2)) return global_keys({{n(9), 9 + n(9)}, {n(sizes.keys + 9), sizes.keys + 9}});
       return global({n(sizes.keys + 9), n(sizes.keys + 1), n(9)});
     case 8:
       return random_blocks(1 + n(50), 1 + n(4), n(1000));
@@ -168,10 +169,20 @@ Pattern random_pattern(Rng& rng, const PlanSizes& sizes, int depth) {
       const auto tokens = cut_into(rng, sizes.queries, 1 + n(6));
       if (sizes.queries != sizes.keys) return part();
       try {
-        return within(tokens, part());
+        std::vector<Pattern> parts;
+        for (size_t d = 0; d < (n(2) ? 1 : tokens.size()); ++d) parts.push_back(part());
+        return within(tokens, std::move(parts));
       } catch (const Error&) {
         return within(tokens, window(n(9), n(9)) | global({n(9)}) | random_blocks(1 + n(20), 1, n(9)));
       }
+    }
+    case 19: {
+      if (sizes.queries != sizes.keys) return part();
+      const auto tokens = cut_into(rng, sizes.queries, 1 + n(6));
+      std::vector<Pattern> each;
+      for (size_t i = 0; i < tokens.size(); ++i)
+        each.push_back(n(2) ? window(n(9), n(9)) | global({n(9), n(40)}) : causal() & window(n(20), 0));
+      return within(tokens, each);
     }
     default:
       return heads(n(2) ? std::vector{part(), part()} : std::vector{part()});
@@ -376,6 +387,13 @@ TEST(KeyMask, APlanVisitsWhatMaskAndPatternBothAllow) {
                   << ' ' << h << ' ' << i << ' ' << j;
         }
     }
+}
+
+TEST(KeyMask, ABatchWithoutEntriesHasAPlanThatVisitsNothing) {
+  const KeyMask mask = Bits({.batches = 0, .heads = 1, .queries = 5, .keys = 9}, 1).mask();
+  const kernels::AttentionPlan plan =
+      compile(causal(), {.queries = 5, .keys = 9, .batch = 0, .heads = 2}, &mask);
+  EXPECT_EQ(visited_pairs(plan, 1, 1), 0);
 }
 
 TEST(KeyMask, RowsAreJoinedInOrder) {

@@ -56,7 +56,7 @@ constexpr const char* kTerms[] = {
     " + alibi + bias"};
 constexpr const char* kSelections[] = {
     "soft",   "soft(0.25)", "hard",      "gumbel(0.6)", "gumbel(0.8,straight_through)",
-    "argmax", "top_k(3)",   "sparsemax", "sigmoid"};
+    "argmax", "top_k(3)",   "sparsemax", "sigmoid",     "identity"};
 // LENGTHS, QUERIES and DOCUMENTS stand for numbers that fit the sizes.
 constexpr const char* kPatterns[] = {
     "full",
@@ -66,6 +66,7 @@ constexpr const char* kPatterns[] = {
     "causal & window(4,0)",
     "window(2,2,3)",
     "window(2,1) | global(0,3)",
+    "window(2,1) | global_keys(0,3..4)",
     "causal & (window(3,0) | strided(4))",
     "causal & fixed(5,2)",
     "block_window(4,1,1) | random_blocks(4,1,3) | global(0..1)",
@@ -77,6 +78,7 @@ constexpr const char* kPatterns[] = {
     "LAYOUT",
     "predicate(odd)",
     "WITHIN",
+    "EACH_WITHIN",
     "longformer(4)",
     "bigbird(4)",
     "sparse_strided(4)",
@@ -142,6 +144,10 @@ std::string fit_pattern(std::string pattern, const ProblemSizes& s) {
   }
   replace(pattern, "LENGTHS", "lengths(" + numbers(keys) + ")");
   replace(pattern, "QUERIES", "query_lengths(" + numbers(queries) + ")");
+  replace(pattern, "EACH_WITHIN",
+          s.queries == s.keys
+              ? "within(" + documents(s.queries) + "; window(2,1) | global(0); full; causal; global(1,3))"
+              : "window(1,2) & DOCUMENTS");
   // within() is of texts that see themselves: as many keys as queries.
   replace(pattern, "WITHIN",
           s.queries == s.keys ? "within(" + documents(s.queries) + "; window(2,1) | global(0))"

@@ -70,8 +70,8 @@ TEST(Reference, CosineScaleCapAndGaussianAreWhatTheySay) {
 
 TEST(Reference, ARowThatSeesNothingGivesZero) {
   Inputs in = number_line({0, 1}, {4, 8});
-  for (const Selection& s :
-       {soft(), hard(), gumbel(), argmax(), top_k(1), sparsemax(), sigmoid_selection()}) {
+  for (const Selection& s : {soft(), hard(), gumbel(), argmax(), top_k(1), sparsemax(), sigmoid_selection(),
+                             identity_selection()}) {
     const AttentionSpec spec{.score = dot(), .pattern = lengths({0}), .selection = s};
     const auto r = reference::forward(spec, in);
     EXPECT_EQ(r.out[0], 0);

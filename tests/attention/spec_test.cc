@@ -58,9 +58,11 @@ TEST(Spec, PrintsWhatItParses) {
            "dot / layout(16;110,011,001) & query_lengths(3,2) / sigmoid",
            "dot / documents(3,4,5) & documents(1,2;3,4) / soft",
            "dot / within(3,4,5; window(1,1) | global(0)) & causal / soft",
+           "dot / within(3,4; window(1,1) | global_keys(0,2..3); full) / soft",
            "dot / heads(causal; window(4,0) | strided(8,top_left); full) & causal / soft",
            "dot / predicate(even) / soft(1e-07)",
            "location / full / soft",
+           "dot / within(3,4; window(1,1) | global(0); full) / identity",
        }) {
     EXPECT_EQ(to_string(parse_spec(text, predicates)), text);
   }
@@ -82,7 +84,7 @@ Pattern random_pattern(Rng& rng, int depth) {
     case 5:
       return block_window(1 + n(99), n(3), n(3));
     case 6:
-      return global({n(9), n(99), n(9)});
+      return n(2) ? global({n(9), n(99), n(9)}) : global_keys({{n(9), 9 + n(99)}, {n(9), 9}});
     case 7:
       return random_blocks(1 + n(99), 1 + n(3), n(1000));
     case 8:
@@ -150,6 +152,7 @@ TEST(Spec, EveryWrongNumberIsOneErrorThatSaysWhatWasGotAndWanted) {
   EXPECT_THAT(error_from([] { fixed(4, 5); }), HasSubstr("got 5, wanted 0 to the stride, 4"));
   EXPECT_THAT(error_from([] { global({}); }), HasSubstr("got no token"));
   EXPECT_THAT(error_from([] { global({-1}); }), HasSubstr("got -1"));
+  EXPECT_THAT(error_from([] { global_keys({}); }), HasSubstr("global_keys: got no token"));
   EXPECT_THAT(error_from([] { layout(4, {"01", "1"}); }), HasSubstr("rows of one length"));
   EXPECT_THAT(error_from([] { layout(4, {"02"}); }), HasSubstr("wanted only 0 and 1"));
   EXPECT_THAT(error_from([] {
@@ -180,7 +183,8 @@ TEST(Spec, AnArgumentTooManyIsRefusedWithTheExpectedOnes) {
   EXPECT_THAT(error_of("dot / random_blocks(3,1,1,1)"), HasSubstr("random_blocks(block,count[,seed])"));
   EXPECT_THAT(error_of("dot / causal(top_left,1)"), HasSubstr("causal or causal(top_left)"));
   EXPECT_THAT(error_of("dot / documents(1;2;3)"), HasSubstr("documents(n,...) or documents(n,...;m,...)"));
-  EXPECT_THAT(error_of("dot / within(1,2; causal; causal)"), HasSubstr("within(n,...; pattern)"));
+  EXPECT_THAT(error_of("dot / within(1,2; causal; causal; full)"),
+              HasSubstr("got 3 patterns for 2 documents"));
   EXPECT_THAT(error_of("dot + relative(32,128,64)"),
               HasSubstr("wanted relative(buckets[,max_distance][,one_sided|two_sided])"));
   EXPECT_THAT(error_of("dot + relative(32,128,one_sided,1)"),

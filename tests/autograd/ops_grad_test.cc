@@ -24,7 +24,7 @@ const std::vector<Shape>& odd_shapes() {
 TEST(UnaryGradient, MatchesDifferences) {
   for (const Shape& shape : odd_shapes()) {
     const Tensor x = random_tensor(shape, 1, 0.1f);
-    for (Var (*op)(const Var&) : {relu, gelu, gelu_tanh, tanh, sigmoid, exp})
+    for (Var (*op)(const Var&) : {relu, gelu, gelu_tanh, silu, tanh, sigmoid, exp})
       check_gradients([op](Inputs in) { return op(in[0]); }, {x});
     const Tensor positive = x.clone();
     for (float& v : positive.span()) v = std::fabs(v) + 0.5f;
@@ -227,7 +227,7 @@ TEST(MatmulGradient, MatchesDifferences) {
 
 TEST(LinearGradient, MatchesDifferencesForEveryActivation) {
   for (const Activation activation :
-       {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh})
+       {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
     for (const Shape& shape : {Shape{5, 7}, Shape{2, 3, 7}, Shape{7}, Shape{0, 7}}) {
       const testing::GradientCheck fine{.step = activation == Activation::relu ? 1e-3f : 0.02f,
                                         .tolerance = 5e-3};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include "cli/command.h"
 #include "data/pictures.h"
@@ -37,9 +38,12 @@ class Kinds : public testing::Test {
         path("heads"), tasks::untrained_classifier(
                            "transformer", Json{{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}}));
     tasks::save_image_classifier(path("pictures"), tasks::untrained_image_classifier());
+    tasks::save_image_classifier(path("vit"), tasks::untrained_vit());
+    tasks::save_partition(path("ships"), tasks::untrained_partition());
     tasks::save_image_classifier(path("plain"), tasks::untrained_image_classifier("none"));
     tasks::write_untrained_encoder(path("encoder"));
     tasks::write_untrained_encoder(path("headless"), {});
+    tasks::write_untrained_encoder(path("cross"), {.labels = 1});
     write_atomically(path("a.png"), data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 200)));
     write_atomically(path("b.png"), data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 40)));
     write_atomically(path("broken.png"), "no picture");
@@ -76,11 +80,15 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"embed @pictures", "embed needs a folder of the BERT family"},
       {"fill @translator 'one [MASK]'", "fill needs a folder of the BERT family"},
       {"fill @headless 'one [MASK]'", "without a head for masked tokens"},
+      {"rerank @translator --query one", "rerank needs a cross-encoder"},
+      {"rerank @encoder --query one", "rerank needs a cross-encoder"},
       {"explain @encoder one", "explain needs a model of a task"},
       {"explain @rnn one", "without attention"},
       {"explain @last one", "without attention"},
       {"explain @plain @a.png", "without attention"},
       {"convert @lstm --to int8 --out @new", "wanted 'translate'"},
+      {"convert @translator --to int8 --max-tokens 9 --out @new", "--max-tokens is for --to longformer"},
+      {"convert @encoder --to longformer --max-tokens 9 --out @new", "max_tokens: got 9"},
       {"info @lstm --threads 2", "--threads does not apply to a model folder"},
       {"info @nowhere", "does not exist"},
       // translate.
@@ -137,8 +145,40 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"explain @heads one --kind encoder --out @x.txt", "--kind does not apply to a .txt file"},
       {"explain @heads one --kind encoder --head 0 --out @x.html", "--head does not apply to a .html file"},
       {"explain @pictures @a.png --kind encoder", "--kind does not apply: "},
-      {"explain @pictures @a.png --layer 1", "--layer does not apply: "},
-      {"explain @pictures @a.png --head 1", "--head does not apply: "},
+      {"explain @pictures @a.png --layer 1",
+       "--layer needs self-attention, as `fovea train image --model vit`"},
+      {"explain @pictures @a.png --head 1", "--head needs self-attention"},
+      {"explain @vit @a.png --layer 2", "has 0 to 1, and rollout"},
+      {"explain @vit @a.png --head 2", "has 0 to 1"},
+      {"explain @vit @a.png --layer rollout --head 1", "--head does not apply to --layer rollout"},
+      {"explain @vit @a.png --layer 1 --out @x.html", "--layer does not apply to a .html file"},
+      {"explain @vit @a.png --head 1 --out @x.json", "--head does not apply to a .json file"},
+      {"explain @vit @a.png --head 1 --out @x.txt", "--head does not apply to a .txt file"},
+      {"explain @vit @a.png --units words", "--units does not apply: "},
+      {"kernels @pictures --test @pictures", "has no selective kernels to compare; train one with --gate sk"},
+      {"kernels @pictures --test @pictures --scales 1", "wanted at least two to compare"},
+      {"kernels @pictures --test @pictures --scales 1,x", "wanted numbers from 0.1 to 10"},
+      {"kernels @pictures --test @pictures --out @x.txt", "wanted .png, .svg, .pdf or .json"},
+      {"kernels @pictures --test @pictures --pictures -1", "pictures: got -1"},
+      {"kernels @lstm --test @pictures", "wanted 'image'"},
+      {"partition @pictures @a.png",
+       "is an image classifier (resnet); partition needs a ship detector, as `fovea train partition`"},
+      {"classify @ships @a.png", "is a ship detector (partition); classify needs a classifier"},
+      {"partition @ships", "name pictures, as in fovea partition"},
+      {"partition @ships @broken.png", "broken.png"},
+      {"partition @ships @missing.png", "missing.png"},
+      {"partition @ships @a.png --scenes 3", "--scenes applies to --test only"},
+      {"partition @ships @a.png --json", "--json applies to --test only"},
+      {"partition @ships @a.png --test scenes", "--test prints scores only"},
+      {"partition @ships --test scenes --out @x.json", "--test prints scores only"},
+      {"partition @ships --test scenes --scenes 0", "scenes: got 0"},
+      {"partition @ships --test @nowhere", "no such folder"},
+      {"partition @ships --test @ships --scenes 3", "--scenes applies to --test scenes only"},
+      {"partition @ships --test @ships", "holds no .xml files"},
+      {"explain @ships @a.png --layer 1", "--layer does not apply: "},
+      {"scene -1 --out @x.png", "got number -1"},
+      {"scene 1 --size 63 --out @x.png", "size: got 63"},
+      {"scene 1 --out @x.txt", "wanted .png, .svg or .pdf"},
       {"explain @pictures @a.png --target two", "--target does not apply: "},
       {"explain @pictures @a.png --beam 2", "--beam does not apply: "},
       {"explain @pictures @missing.png", "missing.png"},
@@ -148,7 +188,16 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"embed @encoder --normalize maybe", "maybe"},
       {"embed @encoder --max-tokens 100", "max_tokens: got 100"},
       {"embed @encoder --format xml", "xml"},
+      {"embed @encoder --tokens --format npy", "--format npy has no place for characters"},
+      {"embed @encoder --tokens --chunks 2", "wanted one of the two"},
+      {"embed @encoder --global first", "global tokens are for Longformer and BigBird"},
+      {"fill @encoder x --global first", "global tokens are for Longformer and BigBird"},
+      {"classify @lstm --global first", "global tokens can be chosen for Longformer and BigBird"},
       {"fill @encoder 'one [MASK]' --top 0", "--top: got 0"},
+      {"rerank @cross", "--query is required"},
+      {"rerank @cross --query ' '", "--query: wanted a text"},
+      {"rerank @cross --query one --top -1", "--top: got -1"},
+      {"rerank @cross --query one --compute int4", "int4"},
       {"fill @encoder 'one'", "no [MASK] in the text"},
       {"score --ref @note.txt --hyp @note.txt --json --width 3", "--width does not apply with --json"},
   };
@@ -180,6 +229,17 @@ TEST_F(Kinds, WhatAppliesIsDone) {
                                 "explain @heads 'one two' --kind encoder --out @x.html",
                                 "explain @pictures @a.png",
                                 "explain @pictures @a.png --out @x.json",
+                                "explain @vit @a.png",
+                                "explain @vit @a.png --layer 1 --head 0 --out @x.png",
+                                "explain @vit @a.png --layer rollout --out @x.svg",
+                                "explain @vit @a.png --out @x.html",
+                                "classify @vit @a.png --json",
+                                "partition @ships @a.png @b.png",
+                                "partition @ships --test scenes --scenes 2",
+                                "partition @ships --test scenes --scenes 2 --json",
+                                "explain @ships @a.png",
+                                "explain @ships @a.png --out @x.png",
+                                "scene 3 --size 64 --labels --out @x.svg",
                                 "embed @encoder --pooling cls --normalize yes",
                                 "embed @headless --format jsonl",
                                 "fill @encoder 'one [MASK]' --top 2 --json"}) {
@@ -302,6 +362,32 @@ TEST_F(Kinds, AFullDiskIsNamedAsTheReason) {
     EXPECT_EQ(outcome.status, 1) << arguments;
     EXPECT_EQ(outcome.err, "fovea: cannot write to standard output: No space left on device\n") << arguments;
   }
+}
+
+// The same scores for a line alone and beside others, the best line first.
+TEST_F(Kinds, RerankSortsLinesByTheirScores) {
+  const std::string lines = "printf 'one two\\nthree four\\n\\nlike food\\none two\\n' |";
+  const Outcome all = ask("rerank @cross --query 'paris is the'", lines);
+  ASSERT_EQ(all.status, 0) << all.err;
+  std::vector<double> scores;
+  std::vector<std::string> texts;
+  std::istringstream in(all.out);
+  for (std::string line; std::getline(in, line);) {
+    scores.push_back(std::stod(line));
+    texts.push_back(line.substr(line.find('\t') + 1));
+  }
+  ASSERT_EQ(texts.size(), 5u) << all.out;
+  EXPECT_TRUE(std::is_sorted(scores.rbegin(), scores.rend())) << all.out;
+  for (const double score : scores) EXPECT_TRUE(score > 0 && score < 1) << "a sigmoid by default";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Outcome alone =
+        ask("rerank @cross --query 'paris is the' --threads 1", "printf '" + texts[i] + "\\n' |");
+    EXPECT_EQ(std::stod(alone.out), scores[i]) << texts[i];
+  }
+  const Outcome top = ask("rerank @cross --query 'paris is the' --top 2 --json", lines);
+  const std::string first = top.out.substr(0, top.out.find('\n'));
+  EXPECT_EQ(Json::parse(first)["text"], texts[0]);
+  EXPECT_EQ(std::count(top.out.begin(), top.out.end(), '\n'), 2);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "data/files.h"
+#include "data/global_tokens.h"
 
 namespace fovea::data {
 namespace {
@@ -215,7 +216,7 @@ TEST(LabelSet, NumbersThatMeasureAreNotClasses) {
   };
   EXPECT_THAT(refused(50, 10, 0.1),
               HasSubstr("f.tsv: the labels are 50 different numbers, such as '0.000000' and"));
-  EXPECT_THAT(refused(50, 2, 1), HasSubstr("predicting a number is not supported"));
+  EXPECT_THAT(refused(50, 2, 1), HasSubstr("predict numbers with --task regression"));
   EXPECT_THAT(refused(150, 10, 7), HasSubstr("choose another column with --label-column"));
   EXPECT_EQ(refused(10, 2, 0.5), "no error");  // half stars
   EXPECT_EQ(refused(150, 10, 1), "no error");  // numbered classes
@@ -293,6 +294,147 @@ TEST_F(EncodeText, SentencesAreFoundAgain) {
   const SentenceLengths found = sentence_lengths(packed.tokens, lengths);
   EXPECT_THAT(found.tokens, ElementsAre(3, 4, 1, 4));
   EXPECT_THAT(found.sentences, ElementsAre(2, 1, 1));
+}
+
+TEST(LabelledPairs, AreReadByNamesNumbersAndWhatColumnsHold) {
+  const TestFolder folder;
+  const LabelledOptions pairs{.pairs = true};
+  const LabelledText named = read_labelled(
+      folder.write("a.tsv", "id\tsentence1\tsentence2\tlabel\n1\tone a\ttwo b\tyes\n2\tc\td e\tno\n"), pairs);
+  EXPECT_THAT(named.texts, ElementsAre("one a\ttwo b", "c\td e"));
+  EXPECT_THAT(named.labels, ElementsAre("yes", "no"));
+  EXPECT_EQ(
+      named.columns.note("f"),
+      "f: label is column 4 \"label\", texts are column 2 \"sentence1\" and column 3 \"sentence2\"; first row "
+      "is a header; 1 other column is not used");
+  // As MRPC has it: literal quotes, two columns of ids.
+  const LabelledText mrpc =
+      read_labelled(folder.write("b.tsv",
+                                 "\xEF\xBB\xBFQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+                                 "1\t7\t8\tHe said \"no\" .\tHe said no .\n0\t9\t10\tA b c d\tE f g h\n"),
+                    pairs);
+  EXPECT_THAT(mrpc.texts, ElementsAre("He said \"no\" .\tHe said no .", "A b c d\tE f g h"));
+  EXPECT_THAT(mrpc.labels, ElementsAre("1", "0"));
+  // As STS-B: no header, numbers.
+  const LabelledText sts = read_labelled(
+      folder.write(
+          "c.csv",
+          "A plane is taking off.,\"An air plane, off.\",5.0\nA man plays a flute.,A man eats.,1.25\n"),
+      {.form = LabelForm::number, .pairs = true});
+  EXPECT_THAT(sts.texts,
+              ElementsAre("A plane is taking off.\tAn air plane, off.", "A man plays a flute.\tA man eats."));
+  EXPECT_THAT(sts.numbers, ElementsAre(5.0f, 1.25f));
+  const LabelledText chosen =
+      read_labelled(folder.write("d.tsv", "x\tlong text here it is\ty\t0\nz\tanother long text\tw\t1\n"),
+                    {.label_column = "4", .text_column = "3", .pairs = true, .pair_column = "1"});
+  EXPECT_THAT(chosen.texts, ElementsAre("y\tx", "w\tz"));
+}
+
+TEST(LabelledPairs, NameFileAndLineOfWhatTheyCannotUse) {
+  const TestFolder folder;
+  const LabelledOptions pairs{.pairs = true};
+  EXPECT_THAT(broken(folder, "a.tsv", "label\tsentence1\tsentence2\nx\ta\tb\ny\tc\t \n", pairs),
+              HasSubstr("a.tsv, line 3: an empty text"));
+  EXPECT_THAT(broken(folder, "b.tsv", "x\ta b\ny\tc d\n", pairs),
+              HasSubstr("b.tsv: 2 columns, wanted a label and two texts"));
+  EXPECT_THAT(broken(folder, "c.txt", "x a b\ny c d\n", pairs), HasSubstr("pairs of texts need columns"));
+  EXPECT_THAT(broken(folder, "d.tsv", "x\ta\tb\n", {.text_column = "2", .pairs = true, .pair_column = "2"}),
+              HasSubstr("column 2 was chosen twice"));
+  EXPECT_THAT(broken(folder, "e.tsv", "x\ta b c d\te f g h\ny\ti j k l\tm n o p\n"),
+              HasSubstr("read both as a pair with --pairs"));
+}
+
+TEST(LabelledNumbers, AreReadWithAndWithoutAHeader) {
+  const TestFolder folder;
+  const LabelledOptions numbers{.form = LabelForm::number};
+  EXPECT_THAT(read_labelled(folder.write("a.tsv", "mark\tessay\n3.5\ta b c d\n-1e1\te f\n"), numbers).numbers,
+              ElementsAre(3.5f, -10.0f));
+  EXPECT_THAT(read_labelled(folder.write("b.tsv", "3.5\ta b c d\n4\te f\n"), numbers).numbers,
+              ElementsAre(3.5f, 4.0f));
+  EXPECT_THAT(broken(folder, "c.tsv", "3.5\ta b\nfour\tc d\n1\te f\n", numbers),
+              HasSubstr("c.tsv, line 2: the label 'four' is not a number"));
+  EXPECT_THAT(broken(folder, "d.tsv", "1\ta b\n1e99\tc d\n", numbers),
+              HasSubstr("d.tsv, line 2: the label '1e99'"));
+  const LabelledText some = read_labelled(folder.write("e.tsv", "1\ta b\nx\tc d\n2\te f\n"),
+                                          {.skip_bad = true, .form = LabelForm::number});
+  EXPECT_THAT(some.numbers, ElementsAre(1.0f, 2.0f));
+  EXPECT_EQ(some.skipped.bad_labels, 1);
+}
+
+TEST(SeveralLabels, AreCutAtTheSeparatorAndMayBeNone) {
+  const TestFolder folder;
+  const LabelledOptions several{.form = LabelForm::several};
+  const LabelledText text =
+      read_labelled(folder.write("a.tsv", "labels\ttext\nb, a,b\tone two\n\tthree four\nc\tfive\n"), several);
+  ASSERT_EQ(text.several.size(), 3u);
+  EXPECT_THAT(text.several[0], ElementsAre("b", "a"));
+  EXPECT_THAT(text.several[1], IsEmpty());
+  const auto set = label_set(text, "a.tsv", LabelForm::several);
+  EXPECT_THAT(set, ElementsAre("a", "b", "c"));
+  const Targets targets = targets_of(text, LabelForm::several, set, "a.tsv");
+  EXPECT_THAT(targets.values, ElementsAre(1, 1, 0, 0, 0, 0, 0, 0, 1));
+  const int64_t last[] = {2};
+  EXPECT_THAT(targets.at(last).values, ElementsAre(0, 0, 1));
+  const std::vector<std::string> fewer{"a", "b"};
+  EXPECT_THAT(complaint(folder, [&] { targets_of(text, LabelForm::several, fewer, "a.tsv"); }),
+              HasSubstr("a.tsv, line 4: the label 'c' is not among"));
+  EXPECT_THAT(broken(folder, "b.tsv", "a,,b\tone two\nc\tthree\n", several),
+              HasSubstr("b.tsv, line 1: an empty label between separators"));
+  EXPECT_THAT(read_labelled(folder.write("c.tsv", "a|b\tone two\nc\tthree\n"),
+                            {.form = LabelForm::several, .separator = "|"})
+                  .several[0],
+              ElementsAre("a", "b"));
+  EXPECT_THAT(
+      read_labelled(folder.write("d.txt", "__label__x __label__y good one\n__label__z bad\n"), several)
+          .several[0],
+      ElementsAre("x", "y"));
+}
+
+TEST_F(EncodeText, LaysPairsOutAndCutsTheLongerText) {
+  const auto pair = [&](std::string_view text, TextEncoding encoding) {
+    encoding.pairs = true;
+    return encode_text_or_pair(text, *tokenizer_, encoding);
+  };
+  const EncodedText plain = pair("one two\tthree", {});
+  EXPECT_THAT(plain.ids, ElementsAre(id("one"), id("two"), kEnd, id("three"), kEnd));
+  EXPECT_EQ(plain.first, 3);
+  const EncodedText marked = pair("one\ttwo three", {.form = TextForm::marked});
+  EXPECT_THAT(marked.ids, ElementsAre(kBegin, id("one"), kEnd, id("two"), id("three"), kEnd));
+  EXPECT_EQ(marked.first, 3);
+  const EncodedText cut = pair("one\ttwo three one two three", {.max_tokens = 5});
+  EXPECT_THAT(cut.ids, ElementsAre(id("one"), kEnd, id("two"), id("three"), kEnd));
+  EXPECT_EQ(cut.first, 2);
+  const TestFolder folder;
+  for (const char* text : {"one two", "one\ttwo\tthree"})
+    EXPECT_THAT(complaint(folder, [&] { pair(text, {}); }), HasSubstr("wanted a text, a tab and a text"));
+}
+
+TEST_F(EncodeText, GlobalTokensAreFoundByWhatTheyAre) {
+  const auto places = [&](const std::string& rule, std::string_view text) {
+    return GlobalTokens(rule, *tokenizer_).places(ids(text, {.form = TextForm::marked}));
+  };
+  EXPECT_THAT(places("first", "one . two"), ElementsAre(0));
+  EXPECT_THAT(places("punctuation", "one . two ."), ElementsAre(2, 4));
+  EXPECT_THAT(places("[SEP] two first", "one . two"), ElementsAre(0, 3, 4));
+  const TestFolder folder;
+  EXPECT_THAT(complaint(folder, [&] { places("five", ""); }),
+              HasSubstr("global: the vocabulary has no token 'five'"));
+  EXPECT_THAT(complaint(folder, [&] { places(" ", ""); }), HasSubstr("global: got an empty list"));
+  EXPECT_TRUE(GlobalTokens().empty());
+}
+
+TEST(GlobalTokens, PiecesOfWordsCountByTheirSpelling) {
+  const std::vector<std::string> lines(60, "good. not good, not bad! well? good.");
+  const std::span<const std::string> texts[] = {lines};
+  const auto pieces = train_sentencepiece(texts, {.size = 300});
+  const std::vector<int32_t> ids = pieces->encode("good. not good, bad!");
+  const std::vector<int64_t> marks = GlobalTokens("punctuation", *pieces).places(ids);
+  ASSERT_FALSE(marks.empty());
+  for (const int64_t place : marks) {
+    const std::string piece = pieces->piece(ids[static_cast<size_t>(place)]);
+    EXPECT_NE(piece.find_first_of(".,!?"), std::string::npos) << piece;
+    EXPECT_EQ(piece.find('o'), std::string::npos) << piece;
+  }
 }
 
 }  // namespace

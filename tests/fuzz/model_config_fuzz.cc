@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "folder.h"
 #include "tasks/open.h"
+#include "tasks/untrained_captioner.h"
 #include "tasks/untrained_classifiers.h"
 #include "tasks/untrained_translator.h"
 
@@ -26,10 +27,11 @@ struct Folders {
         tasks::untrained_classifier("transformer",
                                     Json{{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}}));
     tasks::save_image_classifier(all.path() / "6", tasks::untrained_image_classifier());
+    tasks::save_captioner(all.path() / "7", tasks::untrained_captioner());
   }
   FuzzFolder all;
 };
-constexpr unsigned kFolders = 7;
+constexpr unsigned kFolders = 8;
 
 }  // namespace
 

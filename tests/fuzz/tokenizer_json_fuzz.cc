@@ -29,6 +29,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   } catch (const fovea::Error&) {
   }
   try {
+    const auto pieces = fovea::data::make_unigram(fovea::data::parse_unigram_json(text, "input"), "input");
+    for (const char* line : {"a green house <mask>", "我喜欢 ｆｕｌｌ e\u0301", "\xFF\xC3 broken", ""})
+      for (const int32_t id : pieces->encode(line))
+        if (id < 0 || id >= pieces->size()) std::abort();
+  } catch (const fovea::Error&) {
+  }
+  try {
     fovea::data::WordPieceParts parts{{"[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "我"}, {}};
     fovea::data::apply_tokenizer_config(fovea::parse_large_json(text, "input"), parts, "input");
     cut_texts(std::move(parts));

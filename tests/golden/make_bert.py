@@ -93,22 +93,23 @@ def run(model, config):
     hidden = torch.cat([output.last_hidden_state[i, : len(text)] for i, text in enumerate(TEXTS)])
     outputs = {"hidden": hidden}
     loss = (hidden**3).mean()
-    if "pooler_output" in output and output.pooler_output is not None:
+    if config.model_type != "mpnet" and "pooler_output" in output and output.pooler_output is not None:
         outputs["pooled"] = output.pooler_output
         loss = loss + (output.pooler_output**3).mean()
     return outputs, loss
 
 
-def main():
+def main(models, name):
     torch.manual_seed(11)
     tensors, listed = {}, []
-    for kind, config in cases():
+    for kind, config in models:
         config._attn_implementation = "eager"
         model = rounded(kind(config)).train()
         prefix = f"{len(listed)}/"
         # A decoder that is not tied has a bias of its own; the head's is then a leftover that nothing reads.
         unused = [] if config.tie_word_embeddings else ["cls.predictions.bias"]
         named = [(key, value) for key, value in model.named_parameters() if key not in unused]
+        named = [(key, value) for key, value in named if not key.startswith("pooler.") or config.model_type != "mpnet"]
         for key, value in named:
             tensors[prefix + "weight/" + key] = value.detach().clone()
         losses, optimizer = [], torch.optim.Adam(model.parameters(), lr=0.01)
@@ -125,12 +126,12 @@ def main():
             optimizer.step()
         tensors[prefix + "losses"] = torch.tensor(losses)
         listed.append({"class": kind.__name__, "config": json.loads(config.to_json_string(use_diff=False))})
-    save("bert.safetensors", tensors)
+    save(f"{name}.safetensors", tensors)
     batch = {"texts": TEXTS, "types": TYPES, "labels": LABELS, "words": WORDS}
-    with open("bert.json", "w") as file:
+    with open(f"{name}.json", "w") as file:
         json.dump({"batch": batch, "cases": listed}, file, indent=1)
         file.write("\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(cases(), "bert")

@@ -1,4 +1,4 @@
-"""Golden values of convolution, pooling and batch norm: forward and every gradient. Images are kept channels last.
+"""Golden values of convolution, its transpose, pooling, resizing and batch norm: forward and every gradient. Images are kept channels last.
 
 Run with PyTorch 2.13 from this folder: python make_conv.py
 """
@@ -36,6 +36,14 @@ def conv(tensors, name, image, weight, bias=False, **options):
     keep(tensors, name, x, F.conv2d(x, w, leaves.get("bias"), **options), leaves)
 
 
+def transposed(tensors, name, image, weight, bias=False, groups=1, **options):
+    x, w = rounded(*image).requires_grad_(), rounded(*weight).requires_grad_()
+    leaves = {"weight": w}
+    if bias:
+        leaves["bias"] = rounded(weight[1] * groups).requires_grad_()
+    keep(tensors, name, x, F.conv_transpose2d(x, w, leaves.get("bias"), groups=groups, **options), leaves)
+
+
 def pool(tensors, name, function):
     x = rounded(2, 3, 7, 6).round().requires_grad_()  # many equal numbers
     keep(tensors, name, x, function(x), {})
@@ -68,4 +76,11 @@ batch_norm(tensors, "norm.train", True, False)
 batch_norm(tensors, "norm.train_relu", True, True)
 batch_norm(tensors, "norm.infer", False, False)
 batch_norm(tensors, "norm.infer_relu", False, True)
+transposed(tensors, "transposed.plain", (2, 5, 4, 3), (5, 3, 3, 3), bias=True, padding=1)
+transposed(tensors, "transposed.double", (2, 4, 5, 4), (4, 3, 4, 4), stride=2, padding=1)
+transposed(tensors, "transposed.uneven", (1, 4, 4, 3), (4, 2, 3, 2), bias=True, stride=(3, 2), output_padding=(1, 1),
+           dilation=(1, 2), groups=2)
+pool(tensors, "resize.larger", lambda x: F.interpolate(x, (11, 13), mode="bilinear", align_corners=False))
+pool(tensors, "resize.smaller", lambda x: F.interpolate(x, (3, 5), mode="bilinear", align_corners=False))
+pool(tensors, "resize.double", lambda x: F.interpolate(x, (14, 12), mode="bilinear", align_corners=False))
 save("conv.safetensors", tensors)

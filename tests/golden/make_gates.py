@@ -55,6 +55,29 @@ class Cbam(nn.Module):
         return self.spatial(self.channel(x))
 
 
+class CommonChannelAttention(nn.Module):
+    """As most public CBAM code has it: 1 x 1 convolutions without bias on pooled maps."""
+
+    def __init__(self, channels, reduction):
+        super().__init__()
+        self.avg_pool, self.max_pool = nn.AdaptiveAvgPool2d(1), nn.AdaptiveMaxPool2d(1)
+        self.fc1 = nn.Conv2d(channels, channels // reduction, 1, bias=False)
+        self.fc2 = nn.Conv2d(channels // reduction, channels, 1, bias=False)
+
+    def forward(self, x):
+        squeezed = [self.fc2(torch.relu(self.fc1(pool(x)))) for pool in (self.avg_pool, self.max_pool)]
+        return x * torch.sigmoid(squeezed[0] + squeezed[1])
+
+
+class CommonCbam(nn.Module):
+    def __init__(self, channels, reduction, kernel):
+        super().__init__()
+        self.channel, self.spatial = CommonChannelAttention(channels, reduction), SpatialAttention(kernel)
+
+    def forward(self, x):
+        return self.spatial(self.channel(x))
+
+
 class Branch(nn.Module):
     def __init__(self, channels, filters, stride, groups, dilation):
         super().__init__()
@@ -123,6 +146,10 @@ def main():
     finish(tensors, "time", TemporalAttention(6), rounded(3, 5, 6), all_there)
     finish(tensors, "time_holes", TemporalAttention(6), rounded(3, 5, 6), holes)
     finish(tensors, "time_maps", TemporalAttention(6), rounded(3, 5, 6, 4, 3), holes)
+    for name, kernel in (("cbam_plain3", 3), ("cbam_plain7", 7)):
+        one = {}
+        finish(one, name, CommonCbam(8, 2, kernel), rounded(3, 8, 5, 4))
+        tensors |= {key: value.flatten(1) if ".channel.fc" in key else value for key, value in one.items()}
     save("gates.safetensors", tensors)
 
 

@@ -1,4 +1,5 @@
-"""Golden values of the image classifier with every gate: weights, loss, gradients, the losses of ten steps of Adam.
+"""Golden values of the image classifiers: the residual network with every gate, and the vision Transformer. Weights,
+loss, gradients, the losses of ten steps of Adam.
 
 Images are kept channels last. Run with PyTorch 2.13 from this folder: python make_image_classifier.py
 """
@@ -64,8 +65,24 @@ class Network(nn.Module):
         return self.output(y.mean((2, 3)))
 
 
-def make(tensors, gate, channels, size):
-    network = Network(gate, channels)
+class Vit(nn.Module):
+    """Patches of 2 x 3 places of a picture of 8 x 12, width 8, two heads, two layers."""
+
+    def __init__(self, channels, norm_first):
+        super().__init__()
+        self.patches = nn.Conv2d(channels, 8, 4, 4)
+        self.class_token, self.positions = nn.Parameter(rounded(1, 8)), nn.Parameter(rounded(7, 8))
+        layer = nn.TransformerEncoderLayer(8, 2, 12, 0.0, "gelu", batch_first=True, norm_first=norm_first)
+        self.encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8) if norm_first else None)
+        self.output = nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        tokens = self.patches(x).flatten(2).transpose(1, 2)
+        tokens = torch.cat([self.class_token.expand(len(x), 1, 8), tokens], 1) + self.positions
+        return self.output(self.encoder(tokens)[:, 0])
+
+
+def make(tensors, gate, network, channels, size):
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.copy_(parameter.to(torch.bfloat16).to(torch.float32))
@@ -90,8 +107,8 @@ def make(tensors, gate, channels, size):
 if __name__ == "__main__":
     torch.manual_seed(8)
     tensors = {}
-    make(tensors, "none", 3, (10, 9))
-    make(tensors, "se", 1, (9, 9))
-    make(tensors, "cbam", 3, (8, 9))
-    make(tensors, "sk", 1, (9, 10))
+    for gate, channels, size in (("none", 3, (10, 9)), ("se", 1, (9, 9)), ("cbam", 3, (8, 9)), ("sk", 1, (9, 10))):
+        make(tensors, gate, Network(gate, channels), channels, size)
+    make(tensors, "vit", Vit(3, True), 3, (8, 12))
+    make(tensors, "vit_post", Vit(1, False), 1, (8, 12))
     save("image_classifier.safetensors", tensors)

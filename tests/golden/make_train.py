@@ -77,6 +77,7 @@ def make_schedules():
         "milestones": rates(lambda o: lr_scheduler.MultiStepLR(o, milestones=[5, 6, 20], gamma=0.5)),
         "plateau": rates(lambda o: lr_scheduler.ReduceLROnPlateau(o, factor=0.5, patience=2, cooldown=1),
                          metrics=metrics),
+        "one_cycle": rates(lambda o: lr_scheduler.OneCycleLR(o, max_lr=1, total_steps=30, pct_start=0.3)),
         "plateau.metrics": torch.tensor(metrics),
     })
 

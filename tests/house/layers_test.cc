@@ -73,6 +73,14 @@ TEST_F(Planted, ACommandLineThatDoesTheWorkItselfIsCaught) {
               ElementsAre("cli/translate.cc:2: includes train/loop.h: a front end talks to tasks only"));
 }
 
+TEST_F(Planted, BindingsMayReadOneHeaderOfAttention) {
+  write("attention/strided.h", "#pragma once\n");
+  write("python/attention.cc", "#include \"attention/strided.h\"\n#include \"attention/spec.h\"\n");
+  EXPECT_THAT(
+      breaches(),
+      ElementsAre("python/attention.cc:2: includes attention/spec.h: a front end talks to tasks only"));
+}
+
 TEST_F(Planted, OddSpellingIsCaught) {
   write("base/error.cc", "  #  include \"io/json.h\"  // why not\n");
   EXPECT_THAT(breaches(), ElementsAre(HasSubstr("room 4 from room 0")));

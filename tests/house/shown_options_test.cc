@@ -107,6 +107,7 @@ std::vector<fs::path> pages() {
 std::vector<std::string> models_of(const std::string& verb) {
   if (verb == "train translate") return {"", " --model bahdanau", " --model luong"};
   if (verb == "train classify") return {"", " --model han", " --model transformer"};
+  if (verb == "train image") return {"", " --model vit"};
   return {""};
 }
 

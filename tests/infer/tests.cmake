@@ -1,3 +1,4 @@
+fovea_test(infer/ships_test unit)
 fovea_test(infer/beam_test unit)
 fovea_test(infer/class_scores_test unit)
 fovea_test(infer/decode_all_test unit)

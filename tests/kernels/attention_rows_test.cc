@@ -327,6 +327,7 @@ const std::vector<SelectionTerms> kSelections{
     {.kind = SelectionKind::top_k, .k = 3},
     {.kind = SelectionKind::sparsemax},
     {.kind = SelectionKind::sigmoid},
+    {.kind = SelectionKind::identity},
 };
 const std::vector<ScoreFamily> kFamilies{ScoreFamily::dot, ScoreFamily::additive};
 const std::vector<PlanKind> kPlans{PlanKind::full, PlanKind::causal, PlanKind::ragged, PlanKind::scattered};

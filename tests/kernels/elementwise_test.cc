@@ -132,7 +132,7 @@ TEST(Dropout, ExtremesKeepAllOrNothing) {
 
 TEST(BiasActivation, EveryLevelEqualsTheReferenceForwardAndBackward) {
   for (const Level level : testing::vector_levels())
-    for (int op = 0; op < 4; ++op)
+    for (int op = 0; op < 5; ++op)
       for (const bool keep_before : {false, true})
         for (const int64_t columns : testing::odd_sizes()) {
           const auto activation = static_cast<Epilogue>(op);

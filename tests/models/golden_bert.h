@@ -1,4 +1,5 @@
-// The golden models of the BERT family, as Hugging Face folders: what tests/golden/make_bert.py made.
+// The golden models of the BERT family, as Hugging Face folders: what tests/golden/make_bert.py ("bert"),
+// make_encoders.py ("encoders") and make_long.py ("long") made.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,9 @@ namespace fovea::models {
 
 class GoldenBerts {
  public:
-  GoldenBerts() : file_(FOVEA_GOLDEN "/bert.safetensors"), list_(load_json(FOVEA_GOLDEN "/bert.json")) {
+  explicit GoldenBerts(const std::string& name = "bert")
+      : file_(std::string(FOVEA_GOLDEN "/") + name + ".safetensors"),
+        list_(load_json(std::string(FOVEA_GOLDEN "/") + name + ".json")) {
     for (size_t i = 0; i < list_["batch"]["texts"].size(); ++i) {
       for (const Json& id : list_["batch"]["texts"][i]) ids_.push_back(id.get<int32_t>());
       for (const Json& type : list_["batch"]["types"][i]) types_.push_back(type.get<int32_t>());
@@ -25,6 +28,8 @@ class GoldenBerts {
   size_t size() const { return list_["cases"].size(); }
   std::string name(size_t i) const { return list_["cases"][i]["class"].get<std::string>(); }
   const Json& config(size_t i) const { return list_["cases"][i]["config"]; }
+  // The choice of global tokens, where the model has one; "t7" is the token of id 7.
+  std::string global(size_t i) const { return list_["cases"][i].value("global", ""); }
   size_t find(const std::string& name_wanted) const {
     for (size_t i = 0; i < size(); ++i)
       if (name(i) == name_wanted) return i;
@@ -45,12 +50,13 @@ class GoldenBerts {
   }
   std::vector<int32_t> labels() const { return list_["batch"]["labels"].get<std::vector<int32_t>>(); }
   std::vector<int32_t> words() const { return list_["batch"]["words"].get<std::vector<int32_t>>(); }
-  // Where the first two tokens of each text stand.
-  std::vector<int32_t> first_two() const {
+  // Where the tokens stand that words() are of: the first one or two of each text.
+  std::vector<int32_t> first_tokens() const {
     std::vector<int32_t> places;
+    const auto each = static_cast<int32_t>(words().size() / lengths_.size());
     int32_t begin = 0;
     for (const int32_t length : lengths_) {
-      places.insert(places.end(), {begin, begin + 1});
+      for (int32_t i = 0; i < each; ++i) places.push_back(begin + i);
       begin += length;
     }
     return places;

@@ -24,6 +24,12 @@ inline std::vector<ModelChoice> recurrent_choices() {
     all.push_back({"luong", {{"selection", selection}, {"locality", "local_p"}, {"window", 2}}});
     all.push_back({"luong", {{"selection", selection}, {"input_feeding", false}}});
   }
+  for (const char* spec :
+       {"additive / window(2,1)", "cosine(0.2) / full / sparsemax", "concat / window(1,0) / soft(0.1)"}) {
+    all.push_back({"bahdanau", {{"attention", spec}}});
+    all.push_back({"luong", {{"attention", spec}}});
+  }
+  all.push_back({"luong", {{"attention", "bilinear + gaussian(0.7) / window(2,2) / top_k(2)"}}});
   for (const char* score : {"dot", "general", "concat", "location", "cosine(0.2)"})
     for (const char* locality : {"global", "local_m", "local_p"})
       for (const bool feeding : {false, true})

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "attention/attention.h"
@@ -39,6 +40,71 @@ TEST(RnnTranslators, ABatchIsTheMeanOfItsSentences) {
       sum += model->loss(testing::only(batch, i), 0, context).negative_log_likelihood;
     EXPECT_NEAR(sum, all.negative_log_likelihood, 1e-3) << choice.model << choice.settings;
   }
+}
+
+TEST(ScheduledSampling, FeedsWhatTheModelWouldHaveChosen) {
+  for (const ModelChoice& choice : recurrent_choices()) {
+    SCOPED_TRACE(choice.model + choice.settings.dump());
+    Rng rng(1);
+    const auto model = make(choice, rng);
+    const data::Batch taught = testing::reversals(rng, 9);
+    data::Batch batch = taught;
+    feed_own_tokens(*model, 1, 3, batch);
+    EXPECT_EQ(batch.target_in, taught.target_in);
+
+    const auto likeliest = [&](const data::Batch& fed) {
+      const NoGrad no_grad;
+      const nn::Prepared prepared(*model);
+      nn::Context context;
+      const OutputLayer output = model->output_layer();
+      const Tensor logits =
+          linear(model->states(fed, context), output.weight, output.bias).value().contiguous();
+      std::vector<int32_t> tokens;
+      for (int64_t row = 0; row < logits.size(0); ++row) {
+        const float* const x = logits.data() + row * logits.size(1);
+        tokens.push_back(static_cast<int32_t>(std::max_element(x, x + logits.size(1)) - x));
+      }
+      return tokens;
+    };
+    // Fed its own tokens alone, each is what the model says after those before it.
+    feed_own_tokens(*model, 0, 3, batch);
+    const std::vector<int32_t> own = likeliest(batch);
+    size_t begin = 0;
+    for (const int32_t length : batch.target_lengths) {
+      EXPECT_EQ(batch.target_in[begin], data::kBegin);
+      for (size_t i = begin + 1; i < begin + static_cast<size_t>(length); ++i)
+        EXPECT_EQ(batch.target_in[i], own[i - 1]) << "token " << i;
+      begin += static_cast<size_t>(length);
+    }
+    EXPECT_EQ(batch.target_out, taught.target_out);
+
+    // A share of them: each token is the target's or the model's, and the seed decides which.
+    data::Batch half = taught, again = taught, other = taught;
+    feed_own_tokens(*model, 0.5f, 3, half);
+    feed_own_tokens(*model, 0.5f, 3, again);
+    feed_own_tokens(*model, 0.5f, 4, other);
+    EXPECT_EQ(half.target_in, again.target_in);
+    EXPECT_NE(half.target_in, other.target_in);
+    const std::vector<int32_t> after_half = likeliest(half);
+    for (size_t i = 1; i < half.target_in.size(); ++i)
+      EXPECT_TRUE(half.target_in[i] == taught.target_in[i] || half.target_in[i] == after_half[i - 1]) << i;
+  }
+}
+
+TEST(ScheduledSampling, GivesTheSameTokensForAnyThreadCount) {
+  const ModelChoice choice = recurrent_choices()[0];
+  std::vector<std::vector<int32_t>> fed;
+  for (const int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    Rng rng(1);
+    const auto model = make(choice, rng);
+    data::Batch batch = testing::reversals(rng, 30);
+    feed_own_tokens(*model, 0.3f, 7, batch);
+    fed.push_back(batch.target_in);
+  }
+  set_num_threads(0);
+  EXPECT_EQ(fed[0], fed[1]);
+  EXPECT_EQ(fed[0], fed[2]);
 }
 
 TEST(RnnTranslators, TrainingGivesTheSameBytesForAnyThreadCount) {
@@ -119,7 +185,8 @@ TEST(RnnTranslators, ATokenLooksAtItsOwnSentenceAlone) {
     }
     ASSERT_THAT(watcher.names, ::testing::ElementsAre("decoder.cross"));
     const bool sums = choice.settings.value("locality", "") != "local_p" &&
-                      choice.settings.value("selection", "") != "sigmoid";
+                      choice.settings.value("selection", "") != "sigmoid" &&
+                      choice.settings.value("attention", "").find("gaussian") == std::string::npos;
     expect_within_sentences(batch, watcher.weights[0], sums);
   }
 }

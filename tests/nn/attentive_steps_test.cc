@@ -35,13 +35,13 @@ Var parameter(const Module& module, const std::string& name) {
 reference::Results by_reference(const DecoderAttention& layer, const Selection& selection, const Var& states,
                                 const Var& memory, const Var& values, KeyRuns runs) {
   AttentionSpec spec{.selection = selection};
-  const std::string& name = layer.options().score;
-  spec.score = name == "location" ? dot() : parse_spec(name).score;
+  const bool by_place = layer.options().spec.score == location();
+  spec.score = by_place ? dot() : layer.options().spec.score;
   reference::Inputs in{.queries = states.size(0), .keys = memory.size(0), .d = states.size(1)};
   in.q = numbers(states);
-  in.k = numbers(name == "location" ? layer.keys(memory, kKeys) : memory);
+  in.k = numbers(by_place ? layer.keys(memory, kKeys) : memory);
   in.v = numbers(values);
-  in.dk = name == "location" ? in.d : memory.size(1);
+  in.dk = by_place ? in.d : memory.size(1);
   in.dv = values.size(1);
   const auto array = [&](const char* parameter_name) {
     const Var p = parameter(layer, parameter_name);
@@ -52,7 +52,7 @@ reference::Results by_reference(const DecoderAttention& layer, const Selection& 
   in.b = array("b");
   in.score_vector = array("v");
   in.hidden = static_cast<int64_t>(in.score_vector.size());
-  if (layer.options().locality == Locality::local_p) {
+  if (layer.predicts()) {
     const RunGaussian gaussian = layer.predict(states, runs);
     spec.terms.gaussian = gaussian.sigma;
     in.centre = numbers(gaussian.centre);
@@ -68,16 +68,13 @@ TEST(DecoderAttention, AnyScoreAndSelectionEqualsTheNaiveReference) {
   Rng rng(3);
   const Var states(normal({7, 6}, 0, 1, rng)), memory(normal({16, 6}, 0, 1, rng)),
       values(normal({16, 4}, 0, 1, rng));
-  for (const Locality locality : {Locality::global, Locality::local_m, Locality::local_p})
+  for (const char* locality : {"global", "local_m", "local_p"})
     for (const char* score : kScores)
       for (const char* selection : {"soft", "hard", "gumbel(0.7)", "sparsemax", "top_k(2)", "sigmoid"}) {
         const DecoderAttention layer({.query_width = 6,
                                       .key_width = 6,
-                                      .score = score,
-                                      .locality = locality,
-                                      .window = 2,
-                                      .max_positions = 8,
-                                      .selection = selection},
+                                      .spec = alignment_spec({score, locality, 2, selection}),
+                                      .max_positions = 8},
                                      rng);
         const std::string what = std::string(score) + " / " + selection;
         const KeyRuns runs = layer.runs(kQueries, kKeys);
@@ -117,7 +114,7 @@ void expect_same(const std::vector<Var>& leaves, const std::function<Var()>& fus
 TEST(AttentiveSteps, OfAGruEqualTheFusedKernel) {
   for (const char* score : {"additive", "dot", "cosine(0.3)"}) {
     Rng rng(4);
-    const DecoderAttention layer({.query_width = 5, .key_width = 5, .score = score}, rng);
+    const DecoderAttention layer({.query_width = 5, .key_width = 5, .spec = alignment_spec({score})}, rng);
     const Var products(normal({7, 15}, 0, 1, rng), true), state(normal({3, 5}, 0, 1, rng), true),
         memory(normal({16, 5}, 0, 1, rng), true), values(normal({16, 17}, 0, 1, rng), true),
         weight(normal({15, 5}, 0, 0.5f, rng), true), bias(normal({15}, 0, 1, rng), true);
@@ -147,10 +144,10 @@ TEST(AttentiveSteps, OfAGruEqualTheFusedKernel) {
 
 TEST(AttentiveSteps, OfStackedLstmsEqualTheFusedKernel) {
   for (const char* score : {"additive", "bilinear"})
-    for (const Locality locality : {Locality::global, Locality::local_m, Locality::local_p}) {
+    for (const char* locality : {"global", "local_m", "local_p"}) {
       Rng rng(4);
       const DecoderAttention layer(
-          {.query_width = 5, .key_width = 5, .score = score, .locality = locality, .window = 3}, rng);
+          {.query_width = 5, .key_width = 5, .spec = alignment_spec({score, locality, 3})}, rng);
       const Var products(normal({7, 20}, 0, 1, rng), true), h(normal({2, 3, 5}, 0, 1, rng), true),
           c(normal({2, 3, 5}, 0, 1, rng), true), memory(normal({16, 5}, 0, 1, rng), true),
           values(normal({16, 5}, 0, 1, rng), true), combine(normal({5, 5}, 0, 0.5f, rng), true),
@@ -172,10 +169,10 @@ TEST(AttentiveSteps, OfStackedLstmsEqualTheFusedKernel) {
                         .query_weight = layer.query_weight(),
                         .query_bias = layer.query_bias(),
                         .score = layer.score()};
-        if (locality == Locality::local_p) {
+        if (layer.predicts()) {
           d.position_weight = layer.position_weight();
           d.position_vector = layer.position_vector();
-          d.window = layer.options().window;
+          d.window = layer.window();
           d.sigma = layer.sigma();
         }
         return d;
@@ -197,7 +194,8 @@ TEST(AttentiveSteps, OfStackedLstmsEqualTheFusedKernel) {
 
 TEST(AttentiveSteps, HardChoicesOfAStepBelongToTheirSentences) {
   Rng rng(6);
-  const DecoderAttention layer({.query_width = 5, .key_width = 5, .score = "dot", .selection = "hard"}, rng);
+  const DecoderAttention layer(
+      {.query_width = 5, .key_width = 5, .spec = {.score = dot(), .selection = hard()}}, rng);
   const AttentiveGru decoder{.products = Var(normal({7, 15}, 0, 1, rng)),
                              .state = Var(normal({3, 5}, 0, 1, rng), true),
                              .keys = Var(normal({16, 5}, 0, 1, rng), true),

@@ -86,6 +86,18 @@ TEST(Cbam, EqualsPyTorch) {
   golden.check(layer, x, layer(x));
 }
 
+TEST(Cbam, WithoutBiasesEqualsTheCodeMostPeopleHave) {
+  for (const int64_t kernel : {3, 7}) {
+    const Golden golden("cbam_plain" + std::to_string(kernel));
+    Rng rng(1);
+    const Cbam layer(8, 2, rng, {.kernel = kernel, .bias = false});
+    EXPECT_EQ(layer.parameters().size(), 3u) << "two matrices and the kernel";
+    golden.load(layer);
+    const Var x(golden.tensor("x"), true);
+    golden.check(layer, x, layer(x));
+  }
+}
+
 TEST(SelectiveKernel, EqualsPyTorchWithGroupsStrideAndThreeBranches) {
   const std::pair<const char*, SelectiveKernelOptions> cases[] = {
       {"sk", {.channels = 6, .filters = 8, .stride = 2, .groups = 2, .reduction = 2, .least = 5}},
@@ -144,7 +156,7 @@ TEST(TemporalAttention, LengthsAreMarksOfTheFirstFramesAndNoFramesGiveZero) {
 TEST(Gates, ShowTheirWeightsToAnObserver) {
   Rng rng(2);
   const SqueezeExcite se(4, 2, rng);
-  const Cbam cbam(4, 2, rng, 3);
+  const Cbam cbam(4, 2, rng, {.kernel = 3});
   const SelectiveKernel sk({.channels = 4, .filters = 6}, rng);
   const TemporalAttention time(4);
   const Var x(Tensor::full({2, 3, 5, 4}, 0.5f));

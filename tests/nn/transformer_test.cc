@@ -191,11 +191,12 @@ TEST(MultiHeadAttention, RefusesHeadsThatDoNotDivide) {
   EXPECT_THROW(layer(Var(Tensor::zeros({2, 3, 10})), context), Error);
 }
 
-// Global tokens through projections of their own, against attention computed densely by hand.
-TEST(LongformerSelfAttention, EqualsMaskedDenseAttention) {
+// Global tokens through projections of their own, against attention computed densely by hand; and what an
+// observer is shown.
+TEST(MultiHeadAttention, GlobalRowsSeeAllThroughProjectionsOfTheirOwn) {
   Rng rng(8);
   const int64_t n = 11, width = 6, heads = 2, d = 3;
-  const LongformerSelfAttention layer({.width = width, .heads = heads, .one_side = 2}, rng);
+  const MultiHeadAttention layer({.width = width, .heads = heads, .global_projections = true}, rng);
   const auto parameter = [&](const std::string& name) {
     for (const auto& [own, value] : layer.parameters())
       if (own == name) return value.value().to_vector();
@@ -203,37 +204,68 @@ TEST(LongformerSelfAttention, EqualsMaskedDenseAttention) {
   };
   Tensor x(Shape{1, n, width});
   for (float& value : x.span()) value = rng.normal();
-  const std::vector<int64_t> global_tokens{0, 4, 5};
+  const GlobalRows global{{0, 4, 5}, {3}, {n}};
   const auto is_global = [&](int64_t i) {
-    return std::find(global_tokens.begin(), global_tokens.end(), i) != global_tokens.end();
+    return std::find(global.rows.begin(), global.rows.end(), i) != global.rows.end();
   };
-  Context context;
-  const Tensor out = layer(Var(x), global_tokens, {}, context).value().contiguous();
-  const auto project = [&](const std::string& name, int64_t token) {
-    const auto weight = parameter(name + ".weight"), bias = parameter(name + ".bias");
+  const auto project = [&](const std::string& prefix, int64_t part, int64_t token) {
+    const auto weight = parameter(prefix + "in_proj_weight"), bias = parameter(prefix + "in_proj_bias");
     std::vector<double> y(static_cast<size_t>(width));
     for (int64_t o = 0; o < width; ++o) {
-      y[o] = bias[o];
-      for (int64_t c = 0; c < width; ++c) y[o] += double{weight[o * width + c]} * x.data()[token * width + c];
+      const int64_t row = part * width + o;
+      y[o] = bias[row];
+      for (int64_t c = 0; c < width; ++c)
+        y[o] += double{weight[row * width + c]} * x.data()[token * width + c];
     }
     return y;
   };
+  class Observer : public AttentionObserver {
+   public:
+    Wish wish(const Call&) override { return {{0, 1}, {0, 3, 5, 6}}; }
+    void see(const Call& call, const Wish&, const Sight& sight) override {
+      EXPECT_EQ(call.name, "layer");
+      EXPECT_FALSE(weights.defined()) << "shown twice";
+      weights = sight.weights;
+    }
+    Tensor weights;
+  } observer;
+  Context context;
+  Tensor out;
+  {
+    const ObserveAttention observe(observer);
+    out = layer(Var(x), context,
+                {.pattern = window(2, 2) | global_keys({{0, 0}, {4, 5}}), .name = "layer", .global = &global})
+              .value()
+              .contiguous();
+  }
+  const auto out_weight = parameter("out_proj.weight"), out_bias = parameter("out_proj.bias");
   for (int64_t i = 0; i < n; ++i) {
-    const std::string suffix = is_global(i) ? "_global" : "";
-    const auto q = project("query" + suffix, i);
+    const std::string prefix = is_global(i) ? "global_" : "";
+    const auto q = project(prefix, 0, i);
+    std::vector<double> joined(static_cast<size_t>(width));
     for (int64_t h = 0; h < heads; ++h) {
       double total = 0;
-      std::vector<double> sum(static_cast<size_t>(d));
+      std::vector<double> sum(static_cast<size_t>(d)), weights(static_cast<size_t>(n));
       for (int64_t j = 0; j < n; ++j) {
         if (!is_global(i) && !is_global(j) && std::abs(i - j) > 2) continue;
-        const auto k = project("key" + suffix, j), v = project("value" + suffix, j);
+        const auto k = project(prefix, 1, j), v = project(prefix, 2, j);
         double score = 0;
         for (int64_t c = 0; c < d; ++c) score += q[h * d + c] * k[h * d + c];
-        const double weight = std::exp(score / std::sqrt(static_cast<double>(d)));
-        total += weight;
-        for (int64_t c = 0; c < d; ++c) sum[c] += weight * v[h * d + c];
+        weights[j] = std::exp(score / std::sqrt(static_cast<double>(d)));
+        total += weights[j];
+        for (int64_t c = 0; c < d; ++c) sum[c] += weights[j] * v[h * d + c];
       }
-      for (int64_t c = 0; c < d; ++c) EXPECT_NEAR(out.data()[i * width + h * d + c], sum[c] / total, 1e-5);
+      for (int64_t c = 0; c < d; ++c) joined[h * d + c] = sum[c] / total;
+      const std::vector<int64_t> shown{0, 3, 5, 6};
+      const auto place = std::find(shown.begin(), shown.end(), i) - shown.begin();
+      for (int64_t j = 0; j < n && place < 4; ++j)
+        EXPECT_NEAR(observer.weights.data()[(h * 4 + place) * n + j], weights[j] / total, 1e-5)
+            << i << ' ' << j;
+    }
+    for (int64_t o = 0; o < width; ++o) {
+      double y = out_bias[o];
+      for (int64_t c = 0; c < width; ++c) y += double{out_weight[o * width + c]} * joined[c];
+      EXPECT_NEAR(out.data()[i * width + o], y, 1e-5);
     }
   }
 }

@@ -109,8 +109,9 @@ def test_translator(translator, tmp_path):
     assert len(model.translate("eins zwei", n_best=3, beam=4)) == 3
     assert fovea.Translator(translator).translate("eins zwei") == found[0]
     shown = model.explain("eins zwei", target="one two")
-    weights = shown.weights
-    assert any(array.ndim >= 2 for array in (weights.values() if isinstance(weights, dict) else [weights]))
+    heads = shown.weights["cross.layers.0.heads"]  # [heads, target words, source words]
+    assert heads.ndim == 3 and heads.shape[1:] == (3, 3)
+    np.testing.assert_allclose(heads.sum(-1), 1, atol=1e-3)
     shown.save(tmp_path / "map.png")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
@@ -127,6 +128,7 @@ def test_image_classifier(image_classifier, folder, tmp_path):
     image = pytest.importorskip("PIL.Image")
     assert model.classify(image.fromarray(picture("top")))["label"] == "top"
     shown = model.explain(picture("top"))
+    assert all(array.ndim == 2 for array in shown.weights.values())
     shown.save(tmp_path / "heat.png")
     assert (tmp_path / "heat.png").read_bytes().startswith(b"\x89PNG")
 

@@ -113,6 +113,201 @@ TEST_F(ClassifyTest, EveryModelLearnsAndTellsWhatWordsWeigh) {
   }
 }
 
+// Pairs of texts that share a word or do not: label, number and labels follow from it.
+class ReadingTest : public ClassifyTest {
+ protected:
+  void SetUp() override {
+    ClassifyTest::SetUp();
+    write_pairs("train.tsv", 500, 1);
+    write_pairs("valid.tsv", 80, 2);
+    options_.steps = 200;
+    training_.batch_tokens = 512;
+  }
+  void write_pairs(const std::string& name, int count, uint64_t seed) {
+    const char* const words[] = {"red", "blue", "green"};
+    const char* const fillers[] = {"the", "car", "is", "and", "."};
+    Rng rng(seed);
+    std::ofstream out(folder_ / name);
+    out << "label\tscore\ttags\tsentence1\tsentence2\n";
+    for (int i = 0; i < count; ++i) {
+      const auto a = rng.below(3), b = rng.below(3);
+      const auto filled = [&](int64_t word) {
+        std::string text;
+        const auto before = rng.below(4), after = rng.below(4);
+        for (int64_t w = 0; w < before; ++w) text += std::string(fillers[rng.below(5)]) + " ";
+        text += words[word];
+        for (int64_t w = 0; w < after; ++w) text += std::string(" ") + fillers[rng.below(5)];
+        return text;
+      };
+      std::string tags;
+      if (a == 0) tags += "warm";
+      if (b == 0) tags += std::string(tags.empty() ? "" : ",") + "second";
+      out << (a == b ? "same" : "other") << '\t' << 10 * a + 2.5 << '\t' << tags << '\t' << filled(a) << '\t'
+          << filled(b) << '\n';
+    }
+  }
+};
+
+TEST_F(ReadingTest, EveryModelComparesTheTextsOfAPair) {
+  training_.pairs = true;
+  for (const std::string model : {"lstm", "han", "transformer"}) {
+    SCOPED_TRACE(model);
+    training_.model = model;
+    training_.label_column = "label";
+    files_.out = folder_ / model;
+    settings_ = {{"embedding", 12}, {"width", 12}, {"dropout", 0.0}};
+    if (model == "transformer") settings_ = {{"width", 24}, {"heads", 2}, {"hidden", 48}, {"dropout", 0.0}};
+    EXPECT_GT(train().best, 95);
+    const ClassifierParts parts = load_classifier(files_.out);
+    EXPECT_TRUE(parts.encoding.pairs);
+    const std::vector<std::string> pairs{"the red car\tis red", "the red car\tis blue"};
+    const std::vector<Prediction> found = classify(parts, pairs);
+    EXPECT_EQ(parts.labels[static_cast<size_t>(found[0].label)], "same");
+    EXPECT_EQ(parts.labels[static_cast<size_t>(found[1].label)], "other");
+    // LSTM and HAN weigh each text of a pair by itself.
+    const ClassifierExplanation seen = explain_classifier(parts, pairs[0]);
+    EXPECT_EQ(seen.words.sentences.size(), model == "transformer" ? 1u : 2u);
+    float sum = 0;
+    for (const WeighedSentence& sentence : seen.words.sentences)
+      for (const WeighedWord& word : sentence.words) sum += sentence.weight * word.weight;
+    EXPECT_NEAR(sum, model == "transformer" ? 1 : 2, 1e-5);
+    EXPECT_GT(seen.words_for_90, 0);
+    EXPECT_LE(seen.words_for_90, 1);
+    for (const char* name : {"a.png", "a.html", "a.json"})
+      EXPECT_FALSE(explain_classifier_file(seen, {}, name).empty()) << name;
+  }
+}
+
+TEST_F(ReadingTest, NumbersArePredictedInTheirOwnUnits) {
+  training_.task = "regression";
+  training_.text_column = "sentence1";
+  const TrainingOutcome outcome = train();
+  EXPECT_GT(outcome.best, 97);
+  const ClassifierParts parts = load_classifier(files_.out);
+  EXPECT_EQ(parts.form, data::LabelForm::number);
+  const std::vector<std::string> texts{"the red car", "green is"};
+  const std::vector<Prediction> found = classify(parts, texts);
+  EXPECT_NEAR(found[0].number, 2.5, 3);
+  EXPECT_NEAR(found[1].number, 22.5, 3);
+  EXPECT_THAT(read_text(files_.out / "README.md"), HasSubstr("Pearson correlation x 100 on"));
+}
+
+TEST_F(ReadingTest, SeveralLabelsAreToldAtOnce) {
+  training_.task = "multi_label";
+  training_.pairs = true;
+  training_.label_column = "tags";
+  training_.model = "transformer";
+  settings_ = {{"width", 24},
+               {"heads", 2},
+               {"hidden", 48},
+               {"dropout", 0.0},
+               {"added_global", 1},
+               {"global", "[SEP]"},
+               {"self_attention", "scaled_dot / heads(window(2,2); window(1,0))"}};
+  EXPECT_GT(train().best, 95);
+  const ClassifierParts parts = load_classifier(files_.out);
+  EXPECT_THAT(parts.labels, testing::ElementsAre("second", "warm"));
+  const std::vector<std::string> texts{"the red car\tred is", "blue\tgreen", "the red\tblue"};
+  const std::vector<Prediction> found = classify(parts, texts);
+  EXPECT_EQ(prediction_line(found[0], parts.labels), "second,warm");
+  EXPECT_EQ(prediction_line(found[1], parts.labels), "");
+  EXPECT_EQ(prediction_line(found[2], parts.labels), "warm");
+  const ClassifierExplanation seen = explain_classifier(parts, texts[0]);
+  EXPECT_EQ(seen.added, 1);
+  // <s> the red car </s> red is </s> behind one added token.
+  EXPECT_THAT(seen.global, testing::ElementsAre(0, 5, 8));
+  EXPECT_TRUE(seen.words.has_global());
+  EXPECT_THAT(explain_classifier_text(seen), HasSubstr("[</s>]"));
+  ASSERT_FALSE(seen.record.layers.empty());
+  EXPECT_EQ(seen.record.source.tokens.size(), 9u);
+  EXPECT_EQ(seen.record.layers[0].heads[0].columns, 9);
+}
+
+TEST_F(ReadingTest, EverySelectionTrainsAndTellsHowFewWordsItNeeds) {
+  training_.text_column = "sentence1";
+  training_.label_column = "score";
+  double soft = 0;
+  for (const std::string selection :
+       {"soft", "hard", "gumbel(1)", "sparsemax", "top_k(2)", "sigmoid", "identity"}) {
+    SCOPED_TRACE(selection);
+    files_.out = folder_ / ("s" + selection);
+    settings_ = {
+        {"embedding", 12}, {"width", 8}, {"dropout", 0.0}, {"selection", selection}, {"score", "gated"}};
+    EXPECT_GT(train().best, 80);
+    const ClassifierParts parts = load_classifier(files_.out);
+    const std::vector<std::string> texts{"the red car is", "and blue . the", "green"};
+    const WeighedPredictions found =
+        classify_weighed(parts, data::encode_texts(texts, *parts.tokenizer, parts.encoding), 8);
+    ASSERT_TRUE(found.words_for_90.has_value());
+    double alone = 0;
+    for (const std::string& text : texts) alone += explain_classifier(parts, text).words_for_90 / 3;
+    EXPECT_NEAR(*found.words_for_90, alone, 1e-9);
+    if (selection == "soft") soft = *found.words_for_90;
+    // One word of five, five and two.
+    if (selection == "hard") EXPECT_NEAR(*found.words_for_90, (0.2 + 0.2 + 0.5) / 3, 1e-9);
+  }
+  EXPECT_GT(soft, 0);
+}
+
+TEST_F(ReadingTest, AnInterruptedRunOnPairsAndNumbersGoesOnToTheSameBytesWithAnyThreads) {
+  training_.task = "regression";
+  training_.pairs = true;
+  settings_["selection"] = "hard";
+  options_.steps = 60;
+  train();
+  const std::string whole = read_text(files_.out / "model.safetensors");
+  files_.out = folder_ / "again";
+  int steps = 0;
+  EXPECT_EQ(train([&] { return ++steps == 33; }).outcome, train::Outcome::interrupted);
+  const int before = num_threads();
+  set_num_threads(before == 1 ? 2 : 1);
+  train();
+  set_num_threads(before);
+  EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
+}
+
+TEST_F(ReadingTest, ABertFolderLearnsNumbersOfPairsAndIsReadAgain) {
+  write_untrained_encoder(folder_ / "encoder");
+  training_ = {
+      .from = (folder_ / "encoder").string(), .learning_rate = 1e-3, .task = "regression", .pairs = true};
+  settings_ = Json::object();
+  options_.steps = 12;
+  EXPECT_GE(train().best, 0);
+  const ClassifierParts parts = load_classifier(files_.out);
+  EXPECT_EQ(parts.form, data::LabelForm::number);
+  EXPECT_TRUE(parts.encoding.pairs);
+  const Json config = load_json(files_.out / "config.json");
+  EXPECT_EQ(config["problem_type"], "regression");
+  EXPECT_EQ(config["id2label"].size(), 1u);
+  // Predictions are near the numbers' mean from the start: the scale is within the head's weights.
+  const std::vector<std::string> pairs{"the red car\tis red"};
+  EXPECT_NEAR(classify(parts, pairs)[0].number, 12.5, 12);
+}
+
+TEST_F(ReadingTest, OptionsThatDoNotApplyAreRefused) {
+  training_.task = "regression";
+  training_.smoothing = 0.1f;
+  EXPECT_THAT(complaint(), HasSubstr("smoothing: label smoothing is for one label a text"));
+  training_.smoothing = 0;
+  training_.label_separator = ";";
+  EXPECT_THAT(complaint(), HasSubstr("label_separator: only --task multi_label"));
+  training_.label_separator.reset();
+  training_.task = "regresion";
+  EXPECT_THAT(complaint(), HasSubstr("task"));
+  training_.task = "classification";
+  training_.label_column = "label";
+  training_.text_column = "sentence1";
+  training_.model = "transformer";
+  settings_ = {{"width", 8}, {"heads", 2}, {"hidden", 8}, {"global", "punctuation"}};
+  EXPECT_THAT(complaint(), HasSubstr("--global has no effect where every token sees every other"));
+  settings_["self_attention"] = "scaled_dot / window(1,1)";
+  settings_["global"] = "nowhere";
+  EXPECT_THAT(complaint(), HasSubstr("global: the vocabulary has no token 'nowhere'"));
+  settings_["global"] = "";
+  settings_["self_attention"] = "scaled_dot / heads(full; causal; window(1,1))";
+  EXPECT_THAT(complaint(), HasSubstr("got 3 patterns for 2 heads"));
+}
+
 TEST_F(ClassifyTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
   train();
   const std::string whole = read_text(files_.out / "model.safetensors");

@@ -11,6 +11,7 @@
 #include "models/registry.h"
 #include "tasks/classifier.h"
 #include "tasks/image_classifier.h"
+#include "tasks/untrained_classifiers.h"
 #include "tasks/untrained_translator.h"
 #include "tensor/allocator.h"
 
@@ -133,6 +134,19 @@ TEST_F(HostileConfig, OfAnImageClassifierIsRefusedAtOnce) {
   save_image_classifier(folder_, parts);
   expect_bounds([&] { load_image_classifier(folder_); }, {"width", "channels"});
   expect_refused("depth", 1202, [&] { load_image_classifier(folder_); });
+}
+
+TEST_F(HostileConfig, OfAVisionTransformerIsRefusedAtOnce) {
+  save_image_classifier(folder_, untrained_vit());
+  expect_bounds([&] { load_image_classifier(folder_); },
+                {"width", "hidden", "layers", "patch", "channels", "picture_height", "picture_width"});
+  expect_refused("self_attention", "scaled_dot / window(-1,2)", [&] { load_image_classifier(folder_); });
+  // The picture's own size must be the network's.
+  Json config = load_json(folder_ / "config.json");
+  config["height"] = 20;
+  save_json(folder_ / "config.json", config);
+  EXPECT_NE(refusal([&] { load_image_classifier(folder_); }).message.find("takes 16 x 16"),
+            std::string::npos);
 }
 
 TEST(Settings, AreHeldToTheirRangesBeforeAnythingIsRead) {

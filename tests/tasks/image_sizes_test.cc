@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/parallel.h"
-#include "models/image_classifier.h"
+#include "models/resnet.h"
 #include "tasks/train_image.h"
 #include "train/optimizer.h"
 
@@ -18,18 +18,19 @@ std::vector<float> after_two_steps(const std::string& preset, int64_t size, cons
   Json settings;
   apply_preset(preset, training, settings);
   Rng rng(5);
-  const models::ImageClassifier network({.classes = 3,
-                                         .depth = settings.at("depth").get<int64_t>(),
-                                         .width = settings.at("width").get<int64_t>(),
-                                         .gate = gate},
-                                        rng);
+  const models::ResNet network({.classes = 3,
+                                .depth = settings.at("depth").get<int64_t>(),
+                                .width = settings.at("width").get<int64_t>(),
+                                .gate = gate},
+                               rng);
   const Tensor images(Shape{2, size, size, 3});
   for (float& value : images.span()) value = rng.normal();
   const std::vector<int32_t> labels{0, 2};
   train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = training.learning_rate});
+  nn::Context context{.training = true};
   for (int step = 0; step < 2; ++step) {
     optimizer.clear_grad();
-    network.loss(Var(images), labels, 0, nn::Context{.training = true}).backward();
+    network.loss(Var(images), labels, 0, context).backward();
     optimizer.step();
   }
   std::vector<float> all;

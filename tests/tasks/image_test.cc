@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/parallel.h"
 #include "data/pictures.h"
 #include "io/file.h"
 #include "tasks/explain_image.h"
+#include "tasks/kernel_curve.h"
 #include "tasks/train_image.h"
 
 namespace fovea::tasks {
@@ -52,6 +54,18 @@ class ImageTest : public testing::Test {
       return error.what();
     }
     return "no error";
+  }
+  void expect_same_bytes_after_an_interruption() {
+    train();
+    const std::string whole = read_text(files_.out / "model.safetensors");
+    files_.out = folder_ / "again";
+    int steps = 0;
+    EXPECT_EQ(train([&] { return ++steps == 13; }).outcome, train::Outcome::interrupted);
+    const int before = num_threads();
+    set_num_threads(before == 1 ? 2 : 1);
+    train();
+    set_num_threads(before);
+    EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
   }
   std::string picture(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -102,17 +116,96 @@ TEST_F(ImageTest, EveryGateLearnsAndIsShown) {
   }
 }
 
-TEST_F(ImageTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
+TEST_F(ImageTest, AVisionTransformerLearnsAndShowsItsHeads) {
+  training_.model = "vit";
+  settings_ = {{"width", 16}, {"heads", 2}, {"hidden", 32}, {"layers", 2}};
+  EXPECT_EQ(train().best, 100);
+  const ImageClassifierParts parts = load_image_classifier(files_.out);
+  const ImageExplanation seen = explain_image(parts, picture("train/dark/3.png"));
+  EXPECT_EQ(seen.prediction.label, 1);
+  EXPECT_EQ(seen.grid_rows, 4);
+  EXPECT_EQ(seen.grid_columns, 4);
+  ASSERT_EQ(seen.attention.layers.size(), 2u);
+  for (const AttentionLayer& layer : seen.attention.layers)
+    for (const WeightMatrix& head : layer.heads) {
+      ASSERT_EQ(head.columns, 17);
+      double sum = 0;
+      for (int64_t j = 0; j < 17; ++j) sum += double{head.at(0, j)};
+      EXPECT_NEAR(sum, 1, 1e-5);
+    }
+  EXPECT_EQ(places_figure(seen).panels.size(), 4u) << "the picture, two layers, rollout";
+  EXPECT_EQ(places_figure(seen, {.layer = "1"}).panels.size(), 4u) << "the picture, the average, two heads";
+  EXPECT_EQ(places_figure(seen, {.head = "0"}).panels.size(), 3u) << "the picture, a head of each layer";
+  EXPECT_EQ(places_figure(seen, {.layer = "1", .head = "0"}).panels.size(), 2u);
+  EXPECT_EQ(places_figure(seen, {.layer = "rollout"}).panels.size(), 2u);
+  // A panel is the row of the class token, less its weight on itself.
+  const Overlay panel = places_figure(seen, {.layer = "1", .head = "0"}).panels[1];
+  for (int64_t j = 0; j < 16; ++j)
+    EXPECT_EQ(panel.weights[static_cast<size_t>(j)], seen.attention.layers[1].heads[0].at(0, j + 1));
+  for (const char* name : {"a.png", "a.svg", "a.pdf", "a.html", "a.json", "a.txt"})
+    EXPECT_FALSE(explain_image_file(seen, name).empty()) << name;
+  EXPECT_THAT(explain_image_text(seen), HasSubstr("layer 1, average of heads"));
+}
+
+TEST_F(ImageTest, AVisionTransformerGoesOnToTheSameBytesWithAnyThreads) {
+  training_.model = "vit";
+  training_.schedule = "one_cycle";
+  training_.optimizer = "sgd";
+  training_.warmup = 0.3;
+  settings_ = {{"width", 16}, {"heads", 2}, {"hidden", 32}, {"layers", 2}};
+  expect_same_bytes_after_an_interruption();
+}
+
+// Seen before anything is read: the folder does not exist.
+TEST_F(ImageTest, APatchThatDoesNotDivideTheSizeIsRefusedAtOnce) {
+  training_.model = "vit";
+  settings_ = {{"patch", 5}};
+  files_.train = {picture("nowhere")};
+  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("cannot be cut into patches of 5 x 5"));
+  training_.schedule = "one_cycle";
+  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("wanted a share of the run below 1"));
+}
+
+TEST_F(ImageTest, ATarOfFoldersTrainsLikeTheFoldersThemselves) {
   train();
+  const std::string tar = picture("train.tar");
+  ASSERT_EQ(std::system(("tar -cf " + tar + " -C " + folder_.string() + " train").c_str()), 0);
   const std::string whole = read_text(files_.out / "model.safetensors");
-  files_.out = folder_ / "again";
-  int steps = 0;
-  EXPECT_EQ(train([&] { return ++steps == 13; }).outcome, train::Outcome::interrupted);
-  const int before = num_threads();
-  set_num_threads(before == 1 ? 2 : 1);
+  files_ = {{tar}, {tar}, folder_ / "from-tar"};
   train();
-  set_num_threads(before);
   EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
+}
+
+// The larger kernel's weight follows what the pictures show, and shrinking leaves the mean colour around.
+TEST_F(ImageTest, TheKernelCurveHasAWeightForEveryScaleAndBlock) {
+  settings_["gate"] = "sk";
+  train();
+  const KernelCurve curve = kernel_curve(files_.out, files_.train, {0.5, 1, 2}, 10);
+  EXPECT_EQ(curve.pictures, 10);
+  ASSERT_EQ(curve.weights.size(), 3u);
+  EXPECT_THAT(curve.blocks, testing::ElementsAre("stage 0, block 0", "stage 1, block 0", "stage 2, block 0"));
+  // At scale 1 a weight is the mean of what explain_image() shows.
+  const ImageClassifierParts parts = load_image_classifier(files_.out);
+  const data::Pictures pictures = data::read_pictures_as(files_.train, parts.form, parts.labels);
+  double sum = 0;
+  for (int64_t i = 0; i < 10; ++i) {
+    const auto pixels = pictures.picture(i * pictures.count() / 10);
+    const ShownGate gate = explain_image(parts, {pixels.begin(), pixels.end()}).gates[1];
+    for (int64_t c = 0; c < gate.rows; ++c)
+      sum += double{gate.weights[static_cast<size_t>(2 * c + 1)]} / static_cast<double>(gate.rows);
+  }
+  EXPECT_NEAR(curve.weights[1][1], sum / 10, 1e-4);
+  EXPECT_THAT(to_text(curve), HasSubstr("0.50\t"));
+  for (const char* name : {"a.png", "a.svg", "a.pdf", "a.json"})
+    EXPECT_FALSE(kernel_curve_file(curve, name).empty()) << name;
+
+  const Tensor small = scaled_content(Tensor::full({8, 8, 3}, 1), 0.5, {0.25f, 0.25f, 0.25f});
+  EXPECT_EQ(small.narrow(0, 0, 1).narrow(1, 0, 1).to_vector(), std::vector<float>(3, 0.25f));
+  EXPECT_EQ(small.narrow(0, 4, 1).narrow(1, 4, 1).to_vector(), std::vector<float>(3, 1.0f));
+}
+
+TEST_F(ImageTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
+  expect_same_bytes_after_an_interruption();
 }
 
 TEST_F(ImageTest, RefusesWhatItCannotUseNamingIt) {

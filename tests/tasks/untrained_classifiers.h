@@ -7,6 +7,7 @@
 #include "models/registry.h"
 #include "tasks/classifier.h"
 #include "tasks/image_classifier.h"
+#include "tasks/partition.h"
 
 namespace fovea::tasks {
 
@@ -27,18 +28,37 @@ inline ClassifierParts untrained_classifier(const std::string& model = "lstm",
   return parts;
 }
 
-// Pictures of 16 x 16 in colour; labels bright and dark.
-inline ImageClassifierParts untrained_image_classifier(const std::string& gate = "cbam") {
+inline ImageClassifierParts untrained_image_model(const std::string& model, const Json& settings) {
   ImageClassifierParts parts;
-  parts.model = "resnet";
+  parts.model = model;
   parts.labels = {"bright", "dark"};
   parts.form.height = parts.form.width = 16;
   parts.moments.mean = parts.moments.deviation = {0.5f, 0.5f, 0.5f};
-  parts.config = models::model_config<models::ImageClassifiers>(
-      "resnet", Json{{"depth", 8}, {"width", 4}, {"gate", gate}, {"reduction", 2}},
-      Json{{"classes", 2}, {"channels", 3}});
+  parts.config =
+      models::model_config<models::ImageClassifiers>(model, settings, models::classes_and_size(2, 3, 16, 16));
   Rng rng(7);
-  parts.network = models::make_model<models::ImageClassifiers>("resnet", parts.config, rng);
+  parts.network = models::make_model<models::ImageClassifiers>(model, parts.config, rng);
+  return parts;
+}
+
+// Pictures of 16 x 16 in colour; labels bright and dark.
+inline ImageClassifierParts untrained_image_classifier(const std::string& gate = "cbam") {
+  return untrained_image_model("resnet", {{"depth", 8}, {"width", 4}, {"gate", gate}, {"reduction", 2}});
+}
+
+// The same with self-attention over 4 x 4 patches: two layers of two heads.
+inline ImageClassifierParts untrained_vit() {
+  return untrained_image_model("vit", {{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}});
+}
+
+// Pictures of 64 x 64.
+inline PartitionParts untrained_partition() {
+  PartitionParts parts;
+  parts.size = 64;
+  parts.moments.mean = parts.moments.deviation = {0.5f, 0.5f, 0.5f};
+  parts.config = models::model_config<models::Partitioners>("partition", Json{{"width", 4}});
+  Rng rng(7);
+  parts.network = models::make_model<models::Partitioners>("partition", parts.config, rng);
   return parts;
 }
 

@@ -30,6 +30,18 @@ TEST(Schedule, EqualsPyTorch) {
   expect_golden("plateau", Schedule({.name = "plateau", .factor = 0.5, .patience = 2, .cooldown = 1}));
 }
 
+// PyTorch counts its shares from the first step to the last: of 30 steps, the peak is number 9.
+TEST(Schedule, OneCycleEqualsPyTorch) {
+  const SafetensorsFile golden(FOVEA_GOLDEN "/schedules.safetensors");
+  const std::vector<float> wanted = golden->read("one_cycle");
+  const Schedule schedule({.name = "one_cycle", .warmup_share = 8.0 / 29});
+  for (size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(schedule.factor(static_cast<int64_t>(i) + 1, static_cast<double>(i) / 29), wanted[i], 1e-6)
+        << i;
+  EXPECT_NEAR(Schedule({.name = "one_cycle"}).factor(1, 0), 1, 1e-12) << "no warm-up: only the fall";
+  EXPECT_NEAR(Schedule({.name = "one_cycle", .warmup_share = 1}).factor(1, 1), 1, 1e-12) << "only the rise";
+}
+
 TEST(Schedule, NoamRisesToTheWarmUpAndFallsWithTheRoot) {
   const Schedule noam({.name = "noam", .warmup = 4000, .model_size = 512});
   const double peak = 1 / std::sqrt(512.0) / std::sqrt(4000.0);

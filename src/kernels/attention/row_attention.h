@@ -32,6 +32,7 @@ enum class SelectionKind {
   top_k,      // softmax over the k largest scores; of equals the lowest keys
   sparsemax,  // the nearest point of the simplex
   sigmoid,    // each key on its own: 1 / (1 + exp(-x))
+  identity,   // the score itself, of any sign and size
 };
 
 struct SelectionTerms {

@@ -121,6 +121,10 @@ class TileBackward {
       tile_.add_noise(r, s_.soft.get(), 1 / selection.tau);
       steps_.softmax(s_.soft.get(), columns, kMinusInfinity, &none);
     }
+    // A weight of 0 may be a score of 0: here only the logit tells whether the key was seen.
+    if (selection.kind == SelectionKind::identity && needs_d_weights_)
+      for (int64_t n = 0; n < columns; ++n)
+        if (x[n] == kMinusInfinity) d[n] = 0;
     const Tile::Selected selected = tile_.select_row(r, x);
 
     float* factor = s_.factors.get();
@@ -146,6 +150,8 @@ class TileBackward {
         break;
       case SelectionKind::sparsemax:
         sparsemax_gradient(x, d);
+        break;
+      case SelectionKind::identity:
         break;
       case SelectionKind::sigmoid:
         for (int64_t n = 0; n < columns; ++n) d[n] = x[n] == 0 ? 0 : d[n] * x[n] * (1 - x[n]);

@@ -187,6 +187,9 @@ void select_row(const AttentionRowsForward& call, Row& row) {
     case SelectionKind::sigmoid:
       for (size_t n = 0; n < row.keys.size(); ++n) row.selected[n] = 1 / (1 + std::exp(-row.logits[n]));
       break;
+    case SelectionKind::identity:
+      row.selected = row.logits;
+      break;
   }
 }
 
@@ -309,6 +312,9 @@ Doubles select_backward(const AttentionRowsBackward& call, const Row& row, const
     case SelectionKind::sigmoid:
       for (size_t n = 0; n < count; ++n)
         d_logits[n] = d_selected[n] * row.selected[n] * (1 - row.selected[n]);
+      break;
+    case SelectionKind::identity:
+      d_logits = d_selected;
       break;
   }
   return d_logits;

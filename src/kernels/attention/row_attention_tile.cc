@@ -233,6 +233,10 @@ Tile::Selected Tile::select_row(int64_t r, float* x) const {
     case SelectionKind::sigmoid:
       steps_.sigmoid(x, columns_);
       break;
+    case SelectionKind::identity:
+      for (int64_t n = 0; n < columns_; ++n)
+        if (x[n] == kMinusInfinity) x[n] = 0;
+      break;
   }
   return result;
 }

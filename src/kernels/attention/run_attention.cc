@@ -115,7 +115,8 @@ void attention_runs_backward(const AttentionRunsBackward& call, Level level) {
   const bool additive = f.score.family == ScoreFamily::additive;
   std::vector<float> vectors(additive ? static_cast<size_t>(sentences * d) : 0);
   parallel_chunks(sentences, [&](int64_t s) {
-    std::fill(call.dk + f.runs.key_begin[s] * d, call.dk + f.runs.key_begin[s + 1] * d, 0.0f);
+    if (!call.add_dk)
+      std::fill(call.dk + f.runs.key_begin[s] * d, call.dk + f.runs.key_begin[s + 1] * d, 0.0f);
     for (int64_t i = f.runs.query_begin[s]; i < f.runs.query_begin[s + 1]; ++i)
       kernels.backward(f.score, {.run = placed(f, i),
                                  .d_out = call.d_out + i * f.dv,

@@ -100,6 +100,7 @@ struct AttentionRunsBackward {
   float* dv = nullptr;
   float* d_vector = nullptr;
   float* d_centre = nullptr;
+  bool add_dk = false;  // dk is added to instead
 };
 void attention_runs_backward(const AttentionRunsBackward& call, Level level = current_level());
 

@@ -12,13 +12,13 @@
 
 namespace fovea::kernels {
 
-// gelu is x Phi(x) with the error function; gelu_tanh its approximation by tanh.
-enum class Unary { relu, gelu, gelu_tanh, tanh, sigmoid, exp, log };
-constexpr int kUnaryCount = 7;
+// gelu is x Phi(x) with the error function; gelu_tanh its approximation by tanh; silu (swish) is x sigmoid(x).
+enum class Unary { relu, gelu, gelu_tanh, silu, tanh, sigmoid, exp, log };
+constexpr int kUnaryCount = 8;
 
 // What a gradient needs kept: the input x (true) or the output y (false).
 constexpr bool unary_saves_input(Unary op) {
-  return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::log;
+  return op == Unary::gelu || op == Unary::gelu_tanh || op == Unary::silu || op == Unary::log;
 }
 
 enum class Binary { add, sub, mul, div };
@@ -54,10 +54,10 @@ void dropout(const Dropout& dropout, const float* x, float* y, int64_t count,
              const ElementwiseKernels& kernels = elementwise_kernels());
 
 // What follows the product in a linear layer.
-enum class Epilogue { none, relu, gelu, gelu_tanh };
+enum class Epilogue { none, relu, gelu, gelu_tanh, silu };
 
 // x: [rows, columns]; bias: [columns] or null; y = activation(x + bias). With `before` set, x + bias is kept
-// there: the gradient of gelu needs it.
+// there: the gradients of gelu and silu need it.
 struct BiasActivation {
   Epilogue activation = Epilogue::none;
   int64_t rows = 0, columns = 0;
@@ -68,8 +68,8 @@ struct BiasActivation {
 };
 void bias_activation(const BiasActivation& args, const ElementwiseKernels& kernels = elementwise_kernels());
 
-// dx = dy * activation'(x + bias), d_bias = sums of the columns of dx. `saved` is y for relu, `before` for
-// gelu, unused for none. dx may be null for none, d_bias may be null.
+// dx = dy * activation'(x + bias), d_bias = sums of the columns of dx. `saved` is y for relu, unused for none,
+// `before` for the others. dx may be null for none, d_bias may be null.
 struct BiasActivationBackward {
   Epilogue activation = Epilogue::none;
   int64_t rows = 0, columns = 0;

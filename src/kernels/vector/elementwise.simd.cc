@@ -31,6 +31,7 @@ HWY_INLINE V value(V x) {
     const V half = hn::Mul(hn::Set(d, 0.5f), x);
     return hn::MulAdd(half, gelu_tanh_inner(x), half);
   }
+  if constexpr (op == Unary::silu) return hn::Mul(x, vmath::sigmoid(d, x));
   if constexpr (op == Unary::tanh) return vmath::tanh(d, x);
   if constexpr (op == Unary::sigmoid) return vmath::sigmoid(d, x);
   if constexpr (op == Unary::exp) return vmath::exp(d, x);
@@ -52,6 +53,10 @@ HWY_INLINE V through(V s, V dy) {
         hn::MulAdd(hn::Mul(hn::Set(d, 3 * kCubic * kSqrt2OverPi), s), s, hn::Set(d, kSqrt2OverPi));
     const V tail = hn::Mul(hn::Mul(hn::Mul(half, s), hn::NegMulAdd(t, t, one)), inner);
     return hn::Mul(dy, hn::Add(hn::MulAdd(half, t, half), tail));
+  }
+  if constexpr (op == Unary::silu) {
+    const V open = vmath::sigmoid(d, s);
+    return hn::Mul(dy, hn::Mul(open, hn::MulAdd(s, hn::Sub(one, open), one)));
   }
   if constexpr (op == Unary::tanh) return hn::Mul(dy, hn::NegMulAdd(s, s, one));
   if constexpr (op == Unary::sigmoid) return hn::Mul(dy, hn::NegMulAdd(s, s, s));
@@ -145,6 +150,9 @@ HWY_INLINE void with_unary(Epilogue activation, F f) {
     case Epilogue::gelu_tanh:
       f.template operator()<Unary::gelu_tanh>();
       break;
+    case Epilogue::silu:
+      f.template operator()<Unary::silu>();
+      break;
   }
 }
 
@@ -202,12 +210,12 @@ void bias_activation_backward(const BiasActivationBackward& args, int64_t begin_
 namespace FOVEA_LEVEL {
 extern const ElementwiseKernels elementwise_table;
 const ElementwiseKernels elementwise_table{
-    .unary = {unary<Unary::relu>, unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::tanh>,
-              unary<Unary::sigmoid>, unary<Unary::exp>, unary<Unary::log>},
+    .unary = {unary<Unary::relu>, unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::silu>,
+              unary<Unary::tanh>, unary<Unary::sigmoid>, unary<Unary::exp>, unary<Unary::log>},
     .unary_backward = {unary_backward<Unary::relu>, unary_backward<Unary::gelu>,
-                       unary_backward<Unary::gelu_tanh>, unary_backward<Unary::tanh>,
-                       unary_backward<Unary::sigmoid>, unary_backward<Unary::exp>,
-                       unary_backward<Unary::log>},
+                       unary_backward<Unary::gelu_tanh>, unary_backward<Unary::silu>,
+                       unary_backward<Unary::tanh>, unary_backward<Unary::sigmoid>,
+                       unary_backward<Unary::exp>, unary_backward<Unary::log>},
     .binary = {{both_advance<Binary::add>, one_b<Binary::add>, one_a<Binary::add>},
                {both_advance<Binary::sub>, one_b<Binary::sub>, one_a<Binary::sub>},
                {both_advance<Binary::mul>, one_b<Binary::mul>, one_a<Binary::mul>},

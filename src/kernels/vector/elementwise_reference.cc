@@ -15,13 +15,18 @@ double gelu_tanh_inner(double x) {
   return std::tanh(kSqrt2OverPi * (x + kCubic * x * x * x));
 }
 
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
 template <Unary op>
 float value(float x) {
   if constexpr (op == Unary::relu) return std::max(x, 0.0f);
   if constexpr (op == Unary::gelu) return static_cast<float>(x * gelu_cdf(x));
   if constexpr (op == Unary::gelu_tanh) return static_cast<float>(0.5 * x * (1 + gelu_tanh_inner(x)));
+  if constexpr (op == Unary::silu) return static_cast<float>(x * sigmoid(x));
   if constexpr (op == Unary::tanh) return std::tanh(x);
-  if constexpr (op == Unary::sigmoid) return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(x))));
+  if constexpr (op == Unary::sigmoid) return static_cast<float>(sigmoid(x));
   if constexpr (op == Unary::exp) return std::exp(x);
   if constexpr (op == Unary::log) return std::log(x);
 }
@@ -38,6 +43,7 @@ float slope(float saved) {
     return static_cast<float>(0.5 * (1 + t) +
                               0.5 * s * (1 - t * t) * kSqrt2OverPi * (1 + 3 * kCubic * s * s));
   }
+  if constexpr (op == Unary::silu) return static_cast<float>(sigmoid(s) * (1 + s * (1 - sigmoid(s))));
   if constexpr (op == Unary::tanh) return 1 - saved * saved;
   if constexpr (op == Unary::sigmoid) return saved * (1 - saved);
   if constexpr (op == Unary::exp) return saved;
@@ -89,6 +95,8 @@ float activate(Epilogue activation, float x) {
       return value<Unary::gelu>(x);
     case Epilogue::gelu_tanh:
       return value<Unary::gelu_tanh>(x);
+    case Epilogue::silu:
+      return value<Unary::silu>(x);
   }
   return x;
 }
@@ -103,6 +111,8 @@ float activation_slope(Epilogue activation, float saved) {
       return slope<Unary::gelu>(saved);
     case Epilogue::gelu_tanh:
       return slope<Unary::gelu_tanh>(saved);
+    case Epilogue::silu:
+      return slope<Unary::silu>(saved);
   }
   return 1;
 }
@@ -133,12 +143,12 @@ void bias_activation_backward(const BiasActivationBackward& args, int64_t begin_
 
 extern const ElementwiseKernels elementwise_table;
 const ElementwiseKernels elementwise_table{
-    .unary = {unary<Unary::relu>, unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::tanh>,
-              unary<Unary::sigmoid>, unary<Unary::exp>, unary<Unary::log>},
+    .unary = {unary<Unary::relu>, unary<Unary::gelu>, unary<Unary::gelu_tanh>, unary<Unary::silu>,
+              unary<Unary::tanh>, unary<Unary::sigmoid>, unary<Unary::exp>, unary<Unary::log>},
     .unary_backward = {unary_backward<Unary::relu>, unary_backward<Unary::gelu>,
-                       unary_backward<Unary::gelu_tanh>, unary_backward<Unary::tanh>,
-                       unary_backward<Unary::sigmoid>, unary_backward<Unary::exp>,
-                       unary_backward<Unary::log>},
+                       unary_backward<Unary::gelu_tanh>, unary_backward<Unary::silu>,
+                       unary_backward<Unary::tanh>, unary_backward<Unary::sigmoid>,
+                       unary_backward<Unary::exp>, unary_backward<Unary::log>},
     .binary = {{binary<Binary::add, 1, 1>, binary<Binary::add, 1, 0>, binary<Binary::add, 0, 1>},
                {binary<Binary::sub, 1, 1>, binary<Binary::sub, 1, 0>, binary<Binary::sub, 0, 1>},
                {binary<Binary::mul, 1, 1>, binary<Binary::mul, 1, 0>, binary<Binary::mul, 0, 1>},

@@ -1,0 +1,99 @@
+// fovea train caption: a captioner from captioned pictures.
+#include "tasks/train_caption.h"
+#include "cli/signals.h"
+#include "cli/train_progress.h"
+#include "cli/train_verb.h"
+#include "cli/verbs.h"
+
+namespace fovea::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"help(Captions: Flickr's token file (name.jpg#0, a tab, the caption), two columns (name and caption, between tabs, or between
+commas in a file that ends in .csv), or COCO's JSON. Several files are joined.
+
+The encoder is a MobileNet (v1) that stays as it is. Its features are computed once for each picture and kept in the file of
+--features; a run that is stopped meanwhile goes on from there, and several runs may share the file.
+
+--attention soft blends all places (Xu et al. 2015); hard draws one place and learns by REINFORCE; gumbel draws a blend that
+gradients can pass. `fovea explain` shows where the model looks for every word.
+
+Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
+exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
+take precedence.
+
+  fovea train caption --images images.tar --captions Flickr8k.token.txt --split Flickr_8k.trainImages.txt
+    Flickr_8k.devImages.txt --encoder mobilenet_v1_1.00_224 --out model --minutes 60)help";
+
+class CaptionProgress : public RunProgress<tasks::CaptionObserver> {
+ public:
+  using RunProgress::RunProgress;
+  void on_sample(const tasks::CaptionSample& sample) override {
+    say("  picture      " + sample.picture);
+    say("  reference    " + sample.reference);
+    say("  caption      " + sample.caption);
+  }
+};
+
+// The files that only captions have; --images stands for --train.
+struct Files {
+  std::vector<std::string> captions, split;
+  std::string encoder, features;
+};
+
+void run(const TrainFlags& flags, const Files& files,
+         const tasks::TrainSettings<tasks::CaptionTraining>& settings) {
+  require(!files.captions.empty() && !files.encoder.empty(),
+          "train caption: --captions and --encoder are needed; see fovea train caption --help");
+  const StopSignals signals;
+  CaptionProgress progress(std::cerr, terminal_columns());
+  const tasks::TrainingOutcome result =
+      tasks::train_caption({.images = flags.train[0],
+                            .captions = files.captions,
+                            .train = files.split.empty() ? "" : files.split[0],
+                            .valid = files.split.size() > 1 ? files.split[1] : "",
+                            .encoder = files.encoder,
+                            .features = files.features,
+                            .out = flags.out},
+                           settings.training, settings.model, settings.options, flags.command, progress,
+                           [] { return StopSignals::received() != 0; });
+  progress.end();
+  report_training(flags, result, result.best >= 0 ? message("BLEU-4 ", result.best) : "",
+                  "fovea caption " + flags.out + " picture.jpg");
+}
+
+}  // namespace
+
+void add_train_caption(CLI::App& train) {
+  CLI::App* verb = train.add_subcommand("caption", "a captioner of pictures from captioned pictures");
+  const auto flags = std::make_shared<TrainFlags>();
+  const auto files = std::make_shared<Files>();
+  verb->add_option("--images", flags->train, "folder or uncompressed tar of pictures")
+      ->expected(1)
+      ->type_name("PATH");
+  verb->add_option("--captions", files->captions, "file of captions; may be given several times")
+      ->type_name("FILE");
+  verb->add_option(
+          "--split", files->split,
+          "lists of picture names, one a line: those to train on and, after them, those held out for validation "
+          "(default: train on every captioned picture, without validation)")
+      ->expected(1, 2)
+      ->type_name("TRAIN VALID");
+  verb->add_option(
+          "--encoder", files->encoder,
+          "weights of a MobileNet: the common beginning of its .f32 and .manifest.tsv files, or their folder")
+      ->type_name("PATH");
+  verb->add_option(
+          "--features", files->features,
+          "file that keeps the encoder's features, about 200 KB a picture (default: features.records in --out)")
+      ->type_name("FILE");
+  verb->footer(kFooter);
+  add_training<tasks::CaptionTraining>(
+      *verb, flags,
+      [files](const TrainFlags& line, const tasks::TrainSettings<tasks::CaptionTraining>& settings) {
+        run(line, *files, settings);
+      },
+      "--images");
+}
+
+}  // namespace fovea::cli

@@ -1,0 +1,88 @@
+#include "tasks/explain_clip.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "explain/report.h"
+#include "explain/shades.h"
+#include "tasks/explain.h"
+#include "tasks/picture_files.h"
+
+namespace fovea::tasks {
+namespace {
+
+std::string lines(const ClipExplanation& e) {
+  std::string text;
+  for (size_t t = 0; t < e.weights.size(); ++t) text += message(t, '\t', weight_text(e.weights[t], 4), '\n');
+  return text;
+}
+
+std::string page(const ClipExplanation& e) {
+  Report report(e.labels[static_cast<size_t>(e.prediction.label)], e.model);
+  report.picture(draw(film_strip(e), PictureFormat::svg),
+                 "The frames of the clip, each with its number and its weight in the answer.");
+  report.heading("Weights");
+  std::vector<std::vector<std::string>> rows;
+  for (size_t t = 0; t < e.weights.size(); ++t)
+    rows.push_back({std::to_string(t), weight_text(e.weights[t], 4)});
+  report.table({"frame", "weight"}, rows);
+  return report.html();
+}
+
+}  // namespace
+
+ClipExplanation explain_clip(const ClipParts& parts, std::vector<std::vector<uint8_t>> frames) {
+  data::Clips clip{.form = parts.form, .pixels = {}, .labels = {0}, .classes = parts.labels, .names = {""}};
+  for (const std::vector<uint8_t>& frame : frames)
+    clip.pixels.insert(clip.pixels.end(), frame.begin(), frame.end());
+  clip.starts.push_back(static_cast<int64_t>(frames.size()));
+  ClipPredictions found = classify_clips(parts, clip);
+  require(!found.weights.empty(), "the model has no attention to show: it was trained with --pooling ",
+          parts.network->config().pooling);
+  return {.model = parts.network->config().pooling,
+          .labels = parts.labels,
+          .prediction = std::move(found.clips[0]),
+          .form = parts.form,
+          .frames = std::move(frames),
+          .weights = std::move(found.weights)};
+}
+
+FilmStrip film_strip(const ClipExplanation& e) {
+  FilmStrip strip{.title = told_text(e.prediction, e.labels),
+                  .height = e.form.height,
+                  .width = e.form.width,
+                  .frames = {},
+                  .weights = e.weights};
+  for (const std::vector<uint8_t>& frame : e.frames)
+    strip.frames.push_back(in_colour(frame, e.form.channels));
+  return strip;
+}
+
+std::string explain_clip_file(const ClipExplanation& explanation, const std::filesystem::path& path) {
+  check_explain_ending(path);
+  const std::string ending = path.extension().string();
+  if (ending == ".html") return page(explanation);
+  if (ending == ".txt") return lines(explanation);
+  if (ending == ".json") {
+    Json json = prediction_json(explanation.prediction, explanation.labels);
+    json["weights"] = value_to_json(explanation.weights);
+    return json.dump() + "\n";
+  }
+  return draw(film_strip(explanation), picture_format(path));
+}
+
+std::string explain_clip_text(const ClipExplanation& e, size_t columns) {
+  std::string text = told_text(e.prediction, e.labels) + "\n";
+  const size_t room = std::clamp<size_t>(columns, 30, 200) - 20;
+  const float most = *std::max_element(e.weights.begin(), e.weights.end());
+  for (size_t t = 0; t < e.weights.size(); ++t) {
+    text += message("frame ", t, '\t', weight_text(e.weights[t]), '\t');
+    const auto bar =
+        static_cast<size_t>(most > 0 ? std::lround(static_cast<float>(room) * e.weights[t] / most) : 0);
+    for (size_t i = 0; i < bar; ++i) text += "█";
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace fovea::tasks

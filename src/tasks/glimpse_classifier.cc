@@ -1,0 +1,128 @@
+#include "tasks/glimpse_classifier.h"
+
+#include <algorithm>
+
+#include "io/file.h"
+#include "models/vision_registry.h"
+#include "nn/int8_weights.h"
+#include "nn/weights.h"
+#include "tasks/model_folder.h"
+
+namespace fovea::tasks {
+namespace {
+
+constexpr int64_t kMostSide = 4096;
+
+Json scene_json(const data::Scene& scene) {
+  return {{"kind", name_of(scene.kind)},
+          {"size", scene.size},
+          {"fragments", scene.fragments},
+          {"side", scene.side},
+          {"blended", scene.blended}};
+}
+
+data::Scene scene_from(const Json& json, const std::string& where) {
+  data::Scene scene;
+  const auto read = [&](const char* name, auto& value) {
+    require(json.is_object() && json.contains(name), where, ": a scene without ", name);
+    value_from_json(json[name], value, where + ": " + name);
+  };
+  std::string kind;
+  read("kind", kind);
+  scene.kind = data::scene_named(kind);
+  read("size", scene.size);
+  read("fragments", scene.fragments);
+  read("side", scene.side);
+  read("blended", scene.blended);
+  require(scene.size >= 0 && scene.size <= kMostSide && scene.fragments >= 0 &&
+              scene.fragments <= kMostSide && scene.side >= 1 && scene.side <= kMostSide,
+          where, ": a scene of size ", scene.size, " with ", scene.fragments, " fragments of ", scene.side,
+          " pixels, wanted at most ", kMostSide, " of each");
+  return scene;
+}
+
+// The mean of the probabilities of a picture's paths. logits: [copies, classes].
+Prediction mean_prediction(const float* logits, int64_t copies, int64_t classes) {
+  Prediction mean = prediction_of({logits, static_cast<size_t>(classes)});
+  for (int64_t c = 1; c < copies; ++c) {
+    const Prediction one = prediction_of({logits + c * classes, static_cast<size_t>(classes)});
+    for (size_t k = 0; k < mean.probabilities.size(); ++k) mean.probabilities[k] += one.probabilities[k];
+  }
+  if (copies == 1) return mean;
+  for (float& probability : mean.probabilities) probability /= static_cast<float>(copies);
+  mean.label = static_cast<int32_t>(std::max_element(mean.probabilities.begin(), mean.probabilities.end()) -
+                                    mean.probabilities.begin());
+  return mean;
+}
+
+}  // namespace
+
+GlimpseParts load_glimpse_classifier(const std::filesystem::path& folder, const std::string& compute) {
+  const Compute kind = compute_named(compute);
+  const FolderConfig config = read_folder_config(folder, "glimpse");
+  const std::string where = (folder / "config.json").string();
+  GlimpseParts parts;
+  parts.model = config.model;
+  parts.config = config.settings;
+  const auto read = [&](const char* name, auto& value) {
+    require(config.all.contains(name), where, ": a glimpse classifier without ", name);
+    value_from_json(config.all[name], value, where + ": " + name);
+  };
+  read("labels", parts.labels);
+  read("height", parts.source.height);
+  read("width", parts.source.width);
+  require(config.all.contains("scene"), where, ": a glimpse classifier without scene");
+  parts.scene = scene_from(config.all["scene"], where);
+  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+    Rng rng(0);
+    return models::make_model<models::GlimpseClassifiers>(config.model, config.settings, rng);
+  });
+  parts.source.channels = parts.network->sizes().channels;
+  require(parts.source.height > 0 && parts.source.height <= kMostSide && parts.source.width > 0 &&
+              parts.source.width <= kMostSide && (parts.source.channels == 1 || parts.source.channels == 3),
+          where, ": pictures of ", parts.source.height, " x ", parts.source.width, " x ",
+          parts.source.channels, ", wanted 1 to ", kMostSide, " a side and 1 or 3 channels");
+  parts.form();  // throws where pictures and scene do not fit
+  require(static_cast<int64_t>(parts.labels.size()) == parts.network->sizes().classes, where, ": ",
+          parts.labels.size(), " labels for ", parts.network->sizes().classes, " classes");
+  if (kind == Compute::int8) nn::round_to_int8(*parts.network, folder.string());
+  parts.prepared = nn::Prepared(*parts.network, kind);
+  return parts;
+}
+
+void save_glimpse_config(const std::filesystem::path& folder, const GlimpseParts& parts) {
+  save_json(folder / "config.json", Json{{"task", "glimpse"},
+                                         {"model", parts.model},
+                                         {"settings", parts.config},
+                                         {"labels", parts.labels},
+                                         {"height", parts.source.height},
+                                         {"width", parts.source.width},
+                                         {"scene", scene_json(parts.scene)}});
+}
+
+void save_glimpse_classifier(const std::filesystem::path& folder, const GlimpseParts& parts) {
+  make_directories(folder);
+  nn::save_weights(*parts.network, folder / "model.safetensors");
+  save_glimpse_config(folder, parts);
+}
+
+std::vector<Prediction> classify_scenes(const GlimpseParts& parts, const data::Pictures& scenes,
+                                        int64_t rollouts) {
+  std::vector<Prediction> found;
+  const nn::Prepared prepared(*parts.network);
+  const int64_t copies = std::max<int64_t>(1, rollouts), batch = std::max<int64_t>(1, 256 / copies);
+  for (int64_t first = 0; first < scenes.count(); first += batch) {
+    const int64_t count = std::min(batch, scenes.count() - first);
+    // A path depends on the picture's place in the set alone.
+    const models::GlimpseTrace trace =
+        parts.network->trace(data::to_values(scenes, first, count),
+                             {.copies = rollouts, .seed = kTestScenes + static_cast<uint64_t>(first)});
+    const Tensor logits = trace.logits.back().contiguous();
+    const int64_t classes = logits.size(1);
+    for (int64_t i = 0; i < count; ++i)
+      found.push_back(mean_prediction(logits.data() + i * copies * classes, copies, classes));
+  }
+  return found;
+}
+
+}  // namespace fovea::tasks

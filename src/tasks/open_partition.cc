@@ -1,0 +1,70 @@
+#include "base/error_kinds.h"
+#include "tasks/explain_partition.h"
+#include "tasks/open_kinds.h"
+
+namespace fovea::tasks {
+namespace {
+
+class OpenPartition : public OpenFolder {
+ public:
+  OpenPartition(FolderContents contents, const OpenOptions& options)
+      : OpenFolder(std::move(contents)), model_(errors_as<ModelError>([&] {
+          require(compute_of(options) == "float32", "--compute: got ", in_quotes(compute_of(options)), "; ",
+                  this->contents().description(), ", which computes in float32 only");
+          return load_partition(this->contents().folder);
+        })) {}
+
+  void check(const AnswerOptions& options) const override {
+    require(!options.words, "--weights works for text models only; use `fovea explain` for pictures");
+  }
+
+  std::vector<Answer> answer_inputs(std::span<const Input> inputs,
+                                    const AnswerOptions& options) const override {
+    check(options);
+    std::vector<Answer> answers(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) try {
+        const data::Image picture = image_of(inputs[i]);
+        for (const infer::FoundShip& found : partition_pictures(model_, {&picture, 1})[0].ships)
+          answers[i].ships.push_back(found);
+      } catch (const Error& error) {
+        answers[i].error = error.what();
+      }
+    return answers;
+  }
+
+  Json to_json(const Input& input, const Answer& answer) const override {
+    Json json = input.name.empty() ? Json::object() : Json{{"file", input.name}};
+    if (!answer.error.empty()) {
+      json["error"] = answer.error;
+      return json;
+    }
+    json["ships"] = Json::array();
+    for (const infer::FoundShip& found : answer.ships) json["ships"].push_back(ship_json(found));
+    return json;
+  }
+
+  Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,
+                      size_t columns) const override {
+    check_explain(contents(), options, form);
+    const PartitionExplanation shown =
+        explain_partition(model_, errors_as<FileError>([&] { return image_of(input); }));
+    return {title_of(shown), form.empty() ? explain_partition_text(shown, columns)
+                                          : explain_partition_file(shown, "explanation" + form)};
+  }
+
+ private:
+  static data::Image image_of(const Input& input) {
+    return data::decode_image(std::as_bytes(std::span(input.content)),
+                              input.name.empty() ? "the picture" : input.name);
+  }
+
+  PartitionParts model_;
+};
+
+}  // namespace
+
+std::unique_ptr<OpenFolder> open_partition(FolderContents contents, const OpenOptions& options) {
+  return std::make_unique<OpenPartition>(std::move(contents), options);
+}
+
+}  // namespace fovea::tasks

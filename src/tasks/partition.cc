@@ -1,0 +1,187 @@
+#include "tasks/partition.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numbers>
+
+#include "base/parallel.h"
+#include "data/harbour_scenes.h"
+#include "data/hrsc.h"
+#include "io/file.h"
+#include "io/safetensors.h"
+#include "models/registry.h"
+#include "nn/weights.h"
+#include "tasks/model_folder.h"
+
+namespace fovea::tasks {
+namespace {
+
+constexpr int64_t kLeastSide = 64, kMostSide = 1024, kMostScenes = 1'000'000;
+constexpr size_t kBatch = 16;
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+}  // namespace
+
+PartitionParts load_partition(const std::filesystem::path& folder) {
+  const FolderConfig config = read_folder_config(folder, "partition");
+  const std::string where = (folder / "config.json").string();
+  PartitionParts parts;
+  parts.config = config.settings;
+  const auto read = [&](const char* name, auto& value) {
+    require(config.all.contains(name), where, ": a ship detector without ", name);
+    value_from_json(config.all[name], value, where + ": " + name);
+  };
+  read("size", parts.size);
+  read("mean", parts.moments.mean);
+  read("deviation", parts.moments.deviation);
+  require(
+      parts.size >= kLeastSide && parts.size <= kMostSide && parts.size % models::Partition::kSideUnit == 0,
+      where, ": a size of ", parts.size, ", wanted a multiple of ", models::Partition::kSideUnit, " from ",
+      kLeastSide, " to ", kMostSide);
+  require(parts.moments.mean.size() == 3 && parts.moments.deviation.size() == 3 &&
+              std::all_of(parts.moments.deviation.begin(), parts.moments.deviation.end(),
+                          [](float deviation) { return deviation > 0; }),
+          where, ": mean and deviation must hold 3 numbers, deviations above 0");
+  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+    Rng rng(0);
+    return models::make_model<models::Partitioners>(config.model, config.settings, rng);
+  });
+  parts.prepared = nn::Prepared(*parts.network);
+  return parts;
+}
+
+void save_partition_config(const std::filesystem::path& folder, const PartitionParts& parts) {
+  save_json(folder / "config.json", Json{{"task", "partition"},
+                                         {"model", "partition"},
+                                         {"settings", parts.config},
+                                         {"size", parts.size},
+                                         {"mean", value_to_json(parts.moments.mean)},
+                                         {"deviation", value_to_json(parts.moments.deviation)}});
+}
+
+void save_partition(const std::filesystem::path& folder, const PartitionParts& parts) {
+  make_directories(folder);
+  nn::save_weights(*parts.network, folder / "model.safetensors");
+  save_partition_config(folder, parts);
+}
+
+std::vector<data::ShipScene> read_scenes(const SceneSource& source, int64_t size) {
+  if (source.path != kDrawnScenes) return data::read_hrsc(source.path, size);
+  require(source.count > 0 && source.count <= kMostScenes, "scenes: got ", source.count, ", wanted 1 to ",
+          kMostScenes);
+  std::vector<data::ShipScene> scenes(static_cast<size_t>(source.count));
+  parallel_for(source.count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      scenes[static_cast<size_t>(i)] = data::draw_harbour(source.seed, static_cast<uint64_t>(i), size);
+  });
+  return scenes;
+}
+
+Tensor picture_batch(std::span<const data::ShipScene* const> scenes, const data::PixelMoments& moments) {
+  const int64_t side = scenes[0]->image.height;
+  const data::PictureForm form{side, side, 3};
+  const Tensor x(Shape{static_cast<int64_t>(scenes.size()), side, side, 3});
+  parallel_for(x.size(0), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Tensor one = data::normalised(scenes[static_cast<size_t>(i)]->image.pixels, form, moments);
+      std::copy_n(one.data(), one.count(), x.data() + i * one.count());
+    }
+  });
+  return x;
+}
+
+std::vector<PartitionMaps> partition_pictures(const PartitionParts& parts,
+                                              std::span<const data::Image> pictures) {
+  const NoGrad no_grad;
+  const nn::Prepared prepared(*parts.network);
+  const nn::Context context;
+  std::vector<PartitionMaps> all;
+  for (size_t first = 0; first < pictures.size(); first += kBatch) {
+    const size_t count = std::min(kBatch, pictures.size() - first);
+    std::vector<data::ShipScene> fitted(count);
+    std::vector<const data::ShipScene*> batch;
+    for (size_t i = 0; i < count; ++i) {
+      fitted[i] = data::fitted({.image = pictures[first + i], .ships = {}, .land = {}}, parts.size);
+      batch.push_back(&fitted[i]);
+    }
+    const Tensor probabilities = parts.network->probabilities(
+        parts.network->logits(Var(picture_batch(batch, parts.moments)), context));
+    const int64_t cells = probabilities.count() / static_cast<int64_t>(count);
+    for (size_t i = 0; i < count; ++i) {
+      PartitionMaps maps{
+          .height = probabilities.size(1), .width = probabilities.size(2), .probabilities = {}, .ships = {}};
+      const float* from = probabilities.data() + static_cast<int64_t>(i) * cells;
+      maps.probabilities.assign(from, from + cells);
+      maps.ships =
+          infer::ships_from_map({maps.height, maps.width, models::Partition::kStride, maps.probabilities});
+      const data::Image& picture = pictures[first + i];
+      const double back =
+          static_cast<double>(std::max(picture.height, picture.width)) / static_cast<double>(parts.size);
+      for (infer::FoundShip& found : maps.ships)
+        for (double* value : {&found.ship.x, &found.ship.y, &found.ship.length, &found.ship.width})
+          *value *= back;
+      all.push_back(std::move(maps));
+    }
+  }
+  return all;
+}
+
+infer::DetectionCounts evaluate_scenes(const PartitionParts& parts, std::span<const data::ShipScene> scenes) {
+  infer::DetectionCounts counts;
+  for (size_t first = 0; first < scenes.size(); first += kBatch) {
+    const size_t count = std::min(kBatch, scenes.size() - first);
+    std::vector<data::Image> pictures;
+    for (size_t i = 0; i < count; ++i) pictures.push_back(scenes[first + i].image);
+    const std::vector<PartitionMaps> found = partition_pictures(parts, pictures);
+    for (size_t i = 0; i < count; ++i) counts += infer::match_ships(found[i].ships, scenes[first + i].ships);
+  }
+  return counts;
+}
+
+infer::DetectionCounts evaluate_partition(const std::filesystem::path& folder, const SceneSource& source) {
+  const PartitionParts parts = load_partition(folder);
+  return evaluate_scenes(parts, read_scenes(source, parts.size));
+}
+
+Json ship_json(const infer::FoundShip& found) {
+  const data::Ship& ship = found.ship;
+  const auto place = [](const data::Point& p) { return Json{p.x, p.y}; };
+  Json json{{"x", ship.x},
+            {"y", ship.y},
+            {"length", ship.length},
+            {"width", ship.width},
+            {"angle", std::remainder(ship.heading, 2 * std::numbers::pi) * 180 / std::numbers::pi},
+            {"score", found.score},
+            {"bow", place(bow(ship))},
+            {"stern", place(stern(ship))},
+            {"corners", Json::array()}};
+  for (const data::Point& p : corners(ship)) json["corners"].push_back(place(p));
+  return json;
+}
+
+Json to_json(const infer::DetectionCounts& c) {
+  return {{"ships", c.ships},
+          {"found", c.found},
+          {"matched", c.matched},
+          {"precision", c.precision()},
+          {"recall", c.recall()},
+          {"f1", c.f1()},
+          {"localisation", c.localisation()},
+          {"reversed", c.reversed}};
+}
+
+std::string to_text(const infer::DetectionCounts& c) {
+  return message("ships        ", c.ships, "\nfound        ", c.found, "\nprecision    ",
+                 fixed(100 * c.precision(), 2), " %\nrecall       ", fixed(100 * c.recall(), 2),
+                 " %\nF1           ", fixed(100 * c.f1(), 2), " %\nlocalisation ", fixed(c.localisation(), 2),
+                 " pixels, mean error of bow and stern of the ships matched\nreversed     ", c.reversed,
+                 " ships matched with bow and stern exchanged\n");
+}
+
+}  // namespace fovea::tasks

@@ -1,0 +1,32 @@
+#include "tasks/picture_files.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/png_writer.h"
+#include "io/file.h"
+#include "tasks/training_run.h"
+
+namespace fovea::tasks {
+
+uint64_t fingerprint_of(const data::Pictures& pictures) {
+  DataFingerprint print;
+  for (const uint8_t value : pictures.pixels) print.add(uint64_t{value});
+  for (const int32_t label : pictures.labels) print.add(static_cast<uint64_t>(label));
+  return print.value();
+}
+
+void save_examples(const std::filesystem::path& folder, const data::Pictures& pictures) {
+  constexpr int64_t kExamples = 10;
+  make_directories(folder);
+  for (int64_t i = 0; i < std::min(kExamples, pictures.count()); ++i)
+    write_atomically(folder / message(i, ".png"), data::encode_png(pictures.picture(i), pictures.form));
+}
+
+std::vector<uint8_t> in_colour(std::span<const uint8_t> pixels, int64_t channels) {
+  std::vector<uint8_t> colour;
+  for (const uint8_t value : pixels) colour.insert(colour.end(), channels == 1 ? 3u : 1u, value);
+  return colour;
+}
+
+}  // namespace fovea::tasks

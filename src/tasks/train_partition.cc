@@ -1,0 +1,149 @@
+#include "tasks/train_partition.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/parallel.h"
+#include "tasks/train_settings.h"
+
+namespace fovea::tasks {
+namespace {
+
+struct SceneBatch {
+  Tensor x;                           // [batch, size, size, 3]
+  std::vector<int32_t> coarse, fine;  // a label for each cell
+};
+
+SceneBatch draw_batch(std::span<const data::ShipScene> scenes, const data::PixelMoments& moments, bool turn,
+                      std::span<const int64_t> chosen, Rng& rng) {
+  const size_t count = chosen.size();
+  std::vector<int> turns(count);
+  for (int& one : turns) one = turn ? static_cast<int>(rng.below(8)) : 0;
+  std::vector<data::ShipScene> drawn(count);
+  std::vector<data::ShipMaps> maps(count);
+  parallel_for(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      drawn[i] = data::turned(scenes[static_cast<size_t>(chosen[i])], turns[i]);
+      maps[i] = data::label_maps(drawn[i], models::Partition::kStride);
+    }
+  });
+  std::vector<const data::ShipScene*> batch;
+  SceneBatch result;
+  for (size_t i = 0; i < count; ++i) {
+    batch.push_back(&drawn[i]);
+    result.coarse.insert(result.coarse.end(), maps[i].coarse.begin(), maps[i].coarse.end());
+    result.fine.insert(result.fine.end(), maps[i].fine.begin(), maps[i].fine.end());
+  }
+  result.x = picture_batch(batch, moments);
+  return result;
+}
+
+uint64_t fingerprint(std::span<const data::ShipScene> scenes) {
+  DataFingerprint print;
+  for (const data::ShipScene& scene : scenes) {
+    for (const uint8_t value : scene.image.pixels) print.add(uint64_t{value});
+    for (const data::Ship& ship : scene.ships)
+      for (const double value : {ship.x, ship.y, ship.length, ship.width, ship.heading})
+        print.add(std::bit_cast<uint64_t>(value));
+  }
+  return print.value();
+}
+
+data::PixelMoments moments_of(std::span<const data::ShipScene> scenes) {
+  const int64_t side = scenes[0].image.height;
+  data::Pictures pictures{.form = {side, side, 3}, .pixels = {}, .labels = {}, .classes = {}};
+  // A part of a large set says enough.
+  for (size_t i = 0; i < std::min<size_t>(scenes.size(), 500); ++i)
+    pictures.pixels.insert(pictures.pixels.end(), scenes[i].image.pixels.begin(),
+                           scenes[i].image.pixels.end());
+  return data::pixel_moments(pictures);
+}
+
+CardText card_text(const PartitionFiles& files, const PartitionParts& parts) {
+  return {.title = "A ship detector made with Fovea",
+          .about = message("Finds bow and stern of ships in pictures fitted to ", parts.size, " x ",
+                           parts.size, " pixels, and from them rotated boxes.\n"),
+          .train = "`" + files.train + "`",
+          .valid = files.valid.empty() ? "" : "`" + files.valid + "`",
+          .use = "fovea partition " + files.out.string() + " picture.png"};
+}
+
+}  // namespace
+
+void apply_preset(const std::string& name, PartitionTraining&, Json& settings) {
+  settings = {{"width", name == "tiny" ? 8 : name == "base" ? 32 : 16}, {"end_weight", 2}};
+}
+
+void check_training(const PartitionTraining& training, const Json&) {
+  check_rates(training.learning_rate, training.warmup, 0);
+  require(training.size >= 64 && training.size <= 1024 && training.size % models::Partition::kSideUnit == 0,
+          "size: got ", training.size, ", wanted a multiple of 8 from 64 to 1024");
+  require(training.scenes >= 1 && training.valid_scenes >= 1, "scenes: got ", training.scenes, " and ",
+          training.valid_scenes, " for validation, wanted at least 1");
+  require(training.batch >= 1, "batch: got ", training.batch, ", wanted at least 1");
+  require(training.weight_decay >= 0 && training.weight_decay <= 100, "weight_decay: got ",
+          training.weight_decay, ", wanted at least 0, such as 0.01");
+}
+
+TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTraining& training,
+                                const Json& model_settings, const train::TrainOptions& options,
+                                const std::string& command, RunObserver& observer,
+                                const std::function<bool()>& should_stop) {
+  require(!files.out.empty(), "out: no directory was given for the model");
+  check_settings<PartitionTraining>({training, options, model_settings});
+  const bool drawn = files.train == kDrawnScenes;
+  observer.on_note(drawn ? message("drawing ", training.scenes, " scenes") : "reading " + files.train);
+  const std::vector<data::ShipScene> scenes =
+      read_scenes({files.train, training.scenes, options.seed}, training.size);
+  std::vector<data::ShipScene> valid;
+  if (!files.valid.empty())
+    valid = read_scenes({files.valid, training.valid_scenes, kValidationHarbours}, training.size);
+  const RunFolder folder(
+      files.out,
+      run_identity<PartitionTraining>({training, options, model_settings}, fingerprint(scenes),
+                                      counted(static_cast<int64_t>(scenes.size()), "scene")),
+      observer);
+  PartitionParts parts;
+  parts.size = training.size;
+  parts.moments = moments_of(scenes);
+  parts.config = models::model_config<models::Partitioners>(training.model, model_settings);
+  Rng rng(options.seed);
+  parts.network = models::make_model<models::Partitioners>(training.model, parts.config, rng);
+  int64_t ships = 0;
+  for (const data::ShipScene& scene : scenes) ships += static_cast<int64_t>(scene.ships.size());
+  observer.on_note(message(scenes.size(), " scenes of ", parts.size, " x ", parts.size, " with ", ships,
+                           " ships, ", parts.network->parameter_count(), " parameters"));
+
+  TrainingPlan plan;
+  plan.network = parts.network.get();
+  plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
+  plan.schedule = schedule_of(training.schedule, training.warmup);
+  plan.options = options;
+  plan.passes = 15;
+  plan.sizes.assign(scenes.size(), {1, 0});
+  plan.batch_size = training.batch;
+  plan.batch_unit = plan.unit = "pictures";
+  plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
+    const SceneBatch batch = draw_batch(scenes, parts.moments, training.turn, chosen, context.rng);
+    return train::BatchLoss{parts.network->loss(Var(batch.x), {batch.coarse, batch.fine}, context),
+                            static_cast<double>(chosen.size())};
+  };
+  if (!valid.empty())
+    plan.validate = [&] {
+      const infer::DetectionCounts counts = evaluate_scenes(parts, valid);
+      return train::Validation{100 * counts.f1(),
+                               {{"precision", 100 * counts.precision()},
+                                {"recall", 100 * counts.recall()},
+                                {"localisation", counts.localisation()}}};
+    };
+  plan.score_name = "F1";
+  plan.score_unit = "%";
+  plan.should_stop = should_stop;
+  plan.save_config = [&](const std::filesystem::path& out) { save_partition_config(out, parts); };
+  plan.save_model = [&](const std::filesystem::path& out) { save_partition(out, parts); };
+  plan.card = card_text(files, parts);
+  plan.command = command;
+  return run_training(folder, plan, observer);
+}
+
+}  // namespace fovea::tasks

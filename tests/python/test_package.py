@@ -1,0 +1,41 @@
+"""The package itself: types, what is public, and what a missing system library says."""
+
+import importlib.resources
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import fovea
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def test_types_are_shipped():
+    files = importlib.resources.files("fovea")
+    assert (files / "py.typed").is_file() and "def attention(" in (files / "_core.pyi").read_text()
+
+
+def test_public_names_exist():
+    for name in fovea.__all__:
+        assert getattr(fovea, name) is not None
+    with pytest.raises(AttributeError):
+        fovea.nothing
+
+
+def test_a_missing_library_is_one_line_with_the_command(tmp_path):
+    if not shutil.which("cmake") or not shutil.which("pkg-config") or not shutil.which("ninja"):
+        pytest.skip("cmake, ninja or pkg-config is not installed")
+    fake = tmp_path / "bin" / "pkg-config"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\ncase "$*" in *sentencepiece*|*pangocairo*) exit 1;; esac\nexec {shutil.which("pkg-config")} "$@"\n')
+    fake.chmod(0o755)
+    command = ["cmake", "-S", str(ROOT), "-B", str(tmp_path / "build"), "-G", "Ninja", "-DFOVEA_BUILD_PYTHON=ON",
+               f"-DPython_EXECUTABLE={sys.executable}"]
+    found = subprocess.run(command, env={**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}, capture_output=True,
+                           text=True)
+    assert found.returncode != 0
+    assert "run: sudo apt-get install libsentencepiece-dev libpango1.0-dev\n" in found.stderr

@@ -1,0 +1,119 @@
+// From scenes to a ship detector, and from its folder to ships and what they rest on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/parallel.h"
+#include "data/harbour_scenes.h"
+#include "io/file.h"
+#include "io/temporary_directory.h"
+#include "tasks/explain_partition.h"
+#include "tasks/open.h"
+#include "tasks/scene_picture.h"
+#include "tasks/train_partition.h"
+
+namespace fovea::tasks {
+namespace {
+
+using testing::HasSubstr;
+
+class PartitionTest : public testing::Test {
+ protected:
+  TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
+    RunObserver observer;
+    return train_partition(files_, training_, settings_, options_, "a test", observer, stop);
+  }
+  std::string complaint(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  TemporaryDirectory directory_;
+  PartitionFiles files_{"scenes", "scenes", directory_.path() / "model"};
+  PartitionTraining training_{.size = 64, .scenes = 24, .valid_scenes = 4, .batch = 8, .warmup = 2};
+  train::TrainOptions options_{.steps = 8, .clip_norm = 1, .validate_every = 4, .save_every = 3, .seed = 3};
+  Json settings_{{"width", 4}, {"gate_steps", 4}};
+};
+
+TEST_F(PartitionTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
+  train();
+  const std::string whole = read_text(files_.out / "model.safetensors");
+  files_.out = directory_.path() / "again";
+  int steps = 0;
+  EXPECT_EQ(train([&] { return ++steps == 5; }).outcome, train::Outcome::interrupted);
+  const int before = num_threads();
+  set_num_threads(before == 1 ? 2 : 1);
+  train();
+  set_num_threads(before);
+  EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
+}
+
+TEST_F(PartitionTest, LearnsToFindShipsAndShowsItsMaps) {
+  // A few scenes by heart.
+  training_ = {.size = 96, .scenes = 8, .valid_scenes = 2, .batch = 8, .learning_rate = 5e-3, .turn = false};
+  options_ = {.steps = 200, .clip_norm = 1, .validations = 1, .seed = 3};
+  files_.valid.clear();
+  settings_ = {{"width", 8}, {"gate_steps", 100}};
+  train();
+  const PartitionParts parts = load_partition(files_.out);
+  const std::vector<data::ShipScene> known = read_scenes({"scenes", 8, 3}, 96);
+  EXPECT_GT(evaluate_scenes(parts, known).f1(), 0.6);
+  const PartitionExplanation seen = explain_partition(parts, known[0].image);
+  EXPECT_EQ(partition_figure(seen).panels.size(), 5u);
+  for (const char* name : {"a.png", "a.svg", "a.pdf", "a.html", "a.json", "a.txt"})
+    EXPECT_FALSE(explain_partition_file(seen, name).empty()) << name;
+  EXPECT_THAT(explain_partition_text(seen), HasSubstr("B bow, S stern"));
+
+  const auto model = open(files_.out);
+  const Input picture{draw_pixels(96, 96, known[0].image.pixels, PictureFormat::png), "a.png"};
+  const Answer answer = model->answer({&picture, 1}, {})[0];
+  EXPECT_EQ(answer.error, "");
+  EXPECT_EQ(answer.ships.size(), seen.maps.ships.size());
+  const Json json = model->to_json(picture, answer);
+  EXPECT_EQ(json["file"], "a.png");
+  EXPECT_EQ(json["ships"].size(), answer.ships.size());
+  const Input broken{"no picture", "b.png"};
+  EXPECT_THAT(model->answer({&broken, 1}, {})[0].error, HasSubstr("b.png"));
+}
+
+TEST_F(PartitionTest, RefusesWhatItCannotUse) {
+  files_.train = (directory_.path() / "nowhere").string();
+  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("no such folder"));
+  training_.size = 100;
+  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("size: got 100, wanted a multiple of 8"));
+  training_.size = 64;
+  settings_["branches"] = "none";
+  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("wanted gated, ungated or single"));
+  files_.train = "scenes";
+  settings_ = {{"width", 4}};
+  options_.steps = 1;
+  train();
+  const Json whole = load_json(files_.out / "config.json");
+  for (const auto& [name, value, wanted] : {std::tuple{"size", Json(60), "wanted a multiple of 8"},
+                                            std::tuple{"size", Json(1 << 20), "wanted a multiple of 8"},
+                                            std::tuple{"mean", Json{0.5}, "3 numbers"},
+                                            std::tuple{"task", Json("image"), "wanted 'partition'"}}) {
+    Json damaged = whole;
+    damaged[name] = value;
+    save_json(files_.out / "config.json", damaged);
+    EXPECT_THAT(complaint([&] { load_partition(files_.out); }), HasSubstr(wanted));
+  }
+}
+
+TEST(ScenePicture, IsThePictureItselfOrWithItsLabels) {
+  const ScenePicture plain = scene_picture(7, 64, false, "a.png"),
+                     labels = scene_picture(7, 64, true, "a.svg");
+  EXPECT_EQ(plain.title, labels.title);
+  const data::Image image = data::decode_image(std::as_bytes(std::span(plain.content)), "a.png");
+  EXPECT_EQ(image.pixels, data::draw_harbour(kTestHarbours, 7, 64).image.pixels);
+  EXPECT_THROW(scene_picture(-1, 64, false, "a.png"), Error);
+  EXPECT_THROW(scene_picture(1, 66, false, "a.png"), Error);
+  EXPECT_THROW(scene_picture(1, 64, false, "a.txt"), Error);
+}
+
+}  // namespace
+}  // namespace fovea::tasks
