@@ -50,6 +50,7 @@ std::vector<double> token_weights(const SeriesParts& parts, const Tensor& x, int
   }
   std::vector<double> weights = pooled_weights(parts, recorder, summary, sequence, tokens);
   AttentionRecord record;
+  record.source.tokens.resize(static_cast<size_t>(tokens));  // their number is the size of a rollout
   record.layers = recorder.heads.take();
   if (!record.layers.empty()) {
     const WeightMatrix reached = rollout(record, AttentionKind::encoder);
