@@ -22,7 +22,7 @@ using Rows = std::span<const std::vector<std::string>* const>;
 // In order of preference, in lower case.
 constexpr auto kLabelNames = std::to_array<std::string_view>(
     {"label", "labels", "class", "category", "target", "topic", "sentiment", "intent", "y", "emotion",
-     "polarity", "gold_label", "label_text", "tag", "rating", "stars", "标签", "类别"});
+     "polarity", "gold_label", "label_text", "tag", "rating", "stars", "quality", "标签", "类别"});
 constexpr auto kTextNames = std::to_array<std::string_view>(
     {"text", "texts", "sentence", "review", "content", "comment", "document", "message", "tweet", "question",
      "body", "utterance", "query", "headline", "review_text", "文本", "内容", "评论"});

@@ -64,6 +64,8 @@ struct PretrainTraining {
   static constexpr std::array kFixed = {"model",       "from",       "vocabulary", "lowercase",
                                         "max_tokens",  "max_masked", "masked",     "whole_words",
                                         "short_share", "passes",     "batch",      "seed"};
+  // What a folder to go on from brings with it.
+  static constexpr std::array kFromFolder = {"model", "vocabulary", "lowercase"};
   static constexpr Choices kChoices[] = {{"model", "bert"}};
   static constexpr std::array kPresets = {"tiny", "mini", "small"};
   static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }

@@ -161,7 +161,7 @@ TEST(Spec, EveryWrongNumberIsOneErrorThatSaysWhatWasGotAndWanted) {
               HasSubstr("got 2 for the queries and 1 for the keys"));
   EXPECT_THAT(error_from([] { within({}, full()); }), HasSubstr("within: got none"));
   EXPECT_THAT(error_from([] { within({3}, causal() & documents({3})); }),
-              HasSubstr("wanted one pattern of positions"));
+              HasSubstr("wanted patterns of positions"));
   EXPECT_THAT(error_from([] { scaled_dot(-1); }), HasSubstr("got -1, wanted a number above 0"));
   EXPECT_THAT(error_from([] { soft({.dropout = 1}); }), HasSubstr("got 1, wanted 0 or more and less than 1"));
   EXPECT_THAT(error_from([] { top_k(0); }), HasSubstr("got 0 keys"));

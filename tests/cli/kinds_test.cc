@@ -103,8 +103,8 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"translate @translator --on-error ignore", "ignore"},
       // classify.
       {"classify @lstm @a.png", "is a text classifier and reads texts from standard input"},
-      {"classify @lstm --label-column 1", "--label-column and --text-column describe the file of --test"},
-      {"classify @lstm --text-column 1", "--label-column and --text-column describe the file of --test"},
+      {"classify @lstm --label-column 1", "--label-column, --text-column and --pair-column describe the file of --test"},
+      {"classify @lstm --text-column 1", "--label-column, --text-column and --pair-column describe the file of --test"},
       {"classify @lstm --test @test.tsv --scores", "--scores does not apply with --test"},
       {"classify @lstm --test @test.tsv --weights", "--weights does not apply with --test"},
       {"classify @lstm --test @test.tsv --on-error skip", "--on-error does not apply with --test"},

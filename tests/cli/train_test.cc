@@ -89,7 +89,7 @@ TEST(Train, SettingsAreRefusedBeforeAnythingIsRead) {
   EXPECT_THAT(refusal("image", "--gate sesame"), HasSubstr("sesame"));
   EXPECT_THAT(refusal("image", "--seed -1"), HasSubstr("seed: got -1"));
   EXPECT_THAT(refusal("classify", "--from /encoder --model lstm"),
-              HasSubstr("a pretrained encoder brings its own model; leave out --model"));
+              HasSubstr("a pretrained model brings its own model; leave out --model"));
   for (const auto& [text, part] :
        {std::pair{R"({"steps": -1})", "steps: got -1"}, std::pair{R"({"learning_rate": 0})", "learning_rate"},
         std::pair{R"({"stesp": 3})", "did you mean 'steps'"}, std::pair{R"({"steps": "x"})", "steps"},

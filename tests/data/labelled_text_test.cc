@@ -155,10 +155,9 @@ TEST(LabelledText, ASecondTextIsRefusedUnlessOneIsChosen) {
   const char* pairs =
       "label\tsentence1\tsentence2\n1\tit rains a lot today\tthe street is wet now\n"
       "0\tthe sun is out today\tit is night right now\n";
-  EXPECT_EQ(
-      broken(folder, "a.tsv", pairs),
-      "a.tsv: column 2 \"sentence1\" and column 3 \"sentence2\" both hold texts, but a classifier reads one; "
-      "choose it with --text-column, or join them into one column");
+  EXPECT_EQ(broken(folder, "a.tsv", pairs),
+            "a.tsv: column 2 \"sentence1\" and column 3 \"sentence2\" both hold texts; "
+            "choose one with --text-column, or read both as a pair with --pairs");
   const LabelledText text = read_labelled(folder.path("a.tsv"), {.text_column = "sentence1"});
   EXPECT_THAT(text.texts, ElementsAre("it rains a lot today", "the sun is out today"));
   EXPECT_THAT(text.labels, ElementsAre("1", "0"));
