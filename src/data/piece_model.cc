@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "data/replacement_table.h"
@@ -30,17 +31,116 @@ void check_replacements(std::string_view model, const std::string& name) {
   require(well_formed, name, ": not a SentencePiece model");
 }
 
+// What a message says in a field of numbers.
+uint64_t number_in(std::string_view message, uint64_t field, uint64_t otherwise) {
+  uint64_t found = otherwise;
+  visit_fields(
+      message, [](uint64_t, std::string_view) {},
+      [&](uint64_t one, uint64_t value) {
+        if (one == field) found = value;
+      });
+  return found;
+}
+
 }  // namespace
 
 struct PieceModel::Processor {
   sentencepiece::SentencePieceProcessor library;
+  // Of a unigram model; empty: the library cuts.
+  std::unordered_map<std::string_view, int32_t> places;
+  size_t longest = 0;        // piece, in bytes
+  double unknown_score = 0;  // of one unknown character
+  bool exact =
+      false;  // sums in double precision, as `tokenizers` has them; otherwise in float, as the library
 };
+
+// The library cuts text of a unigram model in an order of its own where two ways have the same score, and that order has
+// changed between its versions. The published ids are those of its newer versions and of `tokenizers`: from left to
+// right, an end is reached from the earliest start that is best.
+void PieceModel::take_pieces(bool exact) {
+  // Fields and values of SentencePiece's ModelProto.
+  constexpr uint64_t kPiece = 1, kTrainer = 2, kType = 3, kNormal = 1, kUserDefined = 4, kModelType = 3,
+                     kUnigram = 1;
+  bool simple = true;
+  visit_bytes(bytes_, [&](uint64_t field, std::string_view bytes) {
+    if (field == kPiece) simple &= number_in(bytes, kType, kNormal) != kUserDefined;
+    if (field == kTrainer) simple &= number_in(bytes, kModelType, kUnigram) == kUnigram;
+  });
+  if (!simple) return;
+  const auto& library = processor_->library;
+  float least = 0;
+  bool any = false;
+  for (int32_t id = 0; id < library.GetPieceSize(); ++id) {
+    if (library.IsByte(id)) simple = false;
+    if (library.IsUnknown(id) || library.IsControl(id)) continue;
+    least = any ? std::min(least, library.GetScore(id)) : library.GetScore(id);
+    any = true;
+    if (library.IsUnused(id)) continue;
+    const std::string& piece = library.IdToPiece(id);
+    processor_->places.emplace(piece, id);
+    processor_->longest = std::max(processor_->longest, piece.size());
+  }
+  if (!simple || library.unk_id() < 0) processor_->places.clear();
+  constexpr float kUnknownPenalty = 10;
+  processor_->unknown_score = least - kUnknownPenalty;
+  processor_->exact = exact;
+}
+
+// The best way to cut `text`, which is normalised already: unknown characters side by side are one piece.
+template <class Sum>
+std::vector<PieceModel::Cut> PieceModel::best_cut(std::string_view text) const {
+  struct End {
+    Sum score = 0;
+    int64_t start = -1;
+    int32_t id = 0;
+  };
+  const Processor& model = *processor_;
+  const int32_t unknown = model.library.unk_id();
+  std::vector<End> ends(text.size() + 1);
+  const auto reach = [&](size_t end, Sum score, size_t start, int32_t id) {
+    if (ends[end].start < 0 || score > ends[end].score) ends[end] = {score, static_cast<int64_t>(start), id};
+  };
+  for (size_t start = 0; start < text.size();) {
+    std::string_view rest = text.substr(start);
+    next_character(rest);
+    const size_t character = text.size() - start - rest.size();
+    bool single = false;
+    for (size_t length = character; length <= std::min(model.longest, text.size() - start);) {
+      const auto found = model.places.find(text.substr(start, length));
+      if (found != model.places.end()) {
+        reach(start + length, ends[start].score + static_cast<Sum>(model.library.GetScore(found->second)),
+              start, found->second);
+        single |= length == character;
+      }
+      if (start + length == text.size()) break;
+      std::string_view more = text.substr(start + length);
+      const size_t before = more.size();
+      next_character(more);
+      length += before - more.size();
+    }
+    if (!single)
+      reach(start + character, ends[start].score + static_cast<Sum>(model.unknown_score), start, unknown);
+    start += character;
+  }
+  std::vector<Cut> cuts;
+  for (size_t end = text.size(); end > 0; end = static_cast<size_t>(ends[end].start)) {
+    const auto start = static_cast<size_t>(ends[end].start);
+    if (ends[end].id == unknown && !cuts.empty() && cuts.back().id == unknown) {
+      cuts.back().text = text.substr(start, cuts.back().text.size() + end - start);
+      continue;
+    }
+    cuts.push_back({ends[end].id, text.substr(start, end - start)});
+  }
+  std::reverse(cuts.begin(), cuts.end());
+  return cuts;
+}
 
 PieceModel::PieceModel(std::string_view bytes, const std::string& name)
     : bytes_(bytes), processor_(std::make_unique<Processor>()) {
   check_replacements(bytes_, name);
   const auto status = processor_->library.LoadFromSerializedProto({bytes_.data(), bytes_.size()});
   require(status.ok(), name, ": not a SentencePiece model (", one_line(status.ToString()), ")");
+  take_pieces(false);
 }
 PieceModel::PieceModel(PieceModel&&) noexcept = default;
 PieceModel::~PieceModel() = default;
@@ -69,7 +169,9 @@ PieceModel PieceModel::verbatim(std::span<const std::string> pieces, std::span<c
     append_field(normalizer, habit, uint64_t{0});
   append_field(model, kTrainer, std::string_view(trainer));
   append_field(model, kNormalizer, std::string_view(normalizer));
-  return PieceModel(model, name);
+  PieceModel made(model, name);
+  made.take_pieces(true);
+  return made;
 }
 
 int32_t PieceModel::size() const {
@@ -94,17 +196,36 @@ bool PieceModel::is_byte(int32_t id) const {
   return processor_->library.IsByte(id);
 }
 
-std::vector<int32_t> PieceModel::ids(std::string_view text) const {
-  std::vector<int> ids;
-  const auto status = processor_->library.Encode({text.data(), text.size()}, &ids);
+std::vector<std::string> PieceModel::library_pieces(std::string_view text) const {
+  std::vector<std::string> pieces;
+  const auto status = processor_->library.Encode({text.data(), text.size()}, &pieces);
   require(status.ok(), "cannot tokenise: ", one_line(status.ToString()));
-  return {ids.begin(), ids.end()};
+  return pieces;
+}
+
+template <class Take>
+void PieceModel::for_each_piece(std::string_view text, Take&& take) const {
+  const std::vector<std::string> pieces = library_pieces(text);
+  if (processor_->places.empty()) {
+    for (const std::string& piece : pieces) take(processor_->library.PieceToId(piece), piece);
+    return;
+  }
+  // Together the pieces are the text as the model normalises it.
+  std::string normal;
+  for (const std::string& piece : pieces) normal += piece;
+  for (const Cut& cut : processor_->exact ? best_cut<double>(normal) : best_cut<float>(normal))
+    take(cut.id, cut.text);
+}
+
+std::vector<int32_t> PieceModel::ids(std::string_view text) const {
+  std::vector<int32_t> ids;
+  for_each_piece(text, [&](int32_t id, std::string_view) { ids.push_back(id); });
+  return ids;
 }
 
 std::vector<std::string> PieceModel::pieces(std::string_view text) const {
   std::vector<std::string> pieces;
-  const auto status = processor_->library.Encode({text.data(), text.size()}, &pieces);
-  require(status.ok(), "cannot tokenise: ", one_line(status.ToString()));
+  for_each_piece(text, [&](int32_t, std::string_view piece) { pieces.emplace_back(piece); });
   return pieces;
 }
 

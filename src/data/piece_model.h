@@ -40,6 +40,16 @@ class PieceModel {
 
  private:
   struct Processor;
+  struct Cut {
+    int32_t id;
+    std::string_view text;
+  };
+  void take_pieces(bool exact);
+  template <class Sum>
+  std::vector<Cut> best_cut(std::string_view text) const;
+  std::vector<std::string> library_pieces(std::string_view text) const;
+  template <class Take>
+  void for_each_piece(std::string_view text, Take&& take) const;
   std::string bytes_;
   std::unique_ptr<Processor> processor_;
 };

@@ -7,9 +7,10 @@
 
 namespace fovea::data {
 
-// Walks a message and calls visit(field, bytes) for each of its byte fields. False when it is malformed.
-template <class Visit>
-bool visit_bytes(std::string_view message, Visit&& visit) {
+// Walks a message and calls on_bytes(field, bytes) for each of its byte fields and on_number(field, value) for each
+// of its whole numbers. False when it is malformed.
+template <class OnBytes, class OnNumber>
+bool visit_fields(std::string_view message, OnBytes&& on_bytes, OnNumber&& on_number) {
   const auto take_number = [&message](uint64_t& number) {
     number = 0;
     for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
@@ -25,16 +26,24 @@ bool visit_bytes(std::string_view message, Visit&& visit) {
     if (!take_number(tag)) return false;
     const uint64_t type = tag & 7;
     if (type == 0 && !take_number(size)) return false;
-    if (type == 0) continue;
+    // The library takes tags for numbers of 32 bits.
+    const uint64_t field = static_cast<uint32_t>(tag) >> 3;
+    if (type == 0) {
+      on_number(field, size);
+      continue;
+    }
     if (type == 1) size = 8;
     if (type == 5) size = 4;
     if (type == 2 && !take_number(size)) return false;
     if ((type != 1 && type != 2 && type != 5) || size > message.size()) return false;
-    // The library takes tags for numbers of 32 bits.
-    if (type == 2) visit(static_cast<uint32_t>(tag) >> 3, message.substr(0, size));
+    if (type == 2) on_bytes(field, message.substr(0, size));
     message.remove_prefix(size);
   }
   return true;
+}
+template <class Visit>
+bool visit_bytes(std::string_view message, Visit&& visit) {
+  return visit_fields(message, visit, [](uint64_t, uint64_t) {});
 }
 
 // Writes fields to the end of `message`.

@@ -206,6 +206,7 @@ std::unique_ptr<Transformer> load_marian(const fs::path& folder, const MarianCon
                                            weights.where());
     Rng rng(0);
     network = std::make_unique<Transformer>(config.network, rng);
+    network->hold_constant(config.pad);
   }
   std::unordered_map<std::string, Var> places;
   for (const auto& [name, parameter] : network->parameters()) places.emplace(name, parameter);

@@ -42,8 +42,15 @@ Var embed_at(const Var& table, const Var& positions, std::span<const int32_t> id
   }
   const Var added =
       positions.defined() ? embedding(positions, places) : Var(nn::sinusoid(places, d, form.sinusoid));
-  return embedding(table, ids,
-                   {.scale = form.scaled ? std::sqrt(static_cast<float>(d)) : 1.0f, .added = added});
+  const Var x =
+      embedding(table, ids, {.scale = form.scaled ? std::sqrt(static_cast<float>(d)) : 1.0f, .added = added});
+  if (!x.requires_grad() || std::find(ids.begin(), ids.end(), form.constant_token) == ids.end()) return x;
+  const Tensor learned({static_cast<int64_t>(ids.size()), 1}), constant(learned.shape());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    constant.data()[i] = ids[i] == form.constant_token ? 1 : 0;
+    learned.data()[i] = 1 - constant.data()[i];
+  }
+  return x * Var(learned) + x.detach() * Var(constant);
 }
 
 Var embed_at_positions(const Var& table, const Var& positions, const Sentences& tokens, float dropout,

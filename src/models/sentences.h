@@ -37,6 +37,8 @@ struct Sentences {
 struct EmbeddingForm {
   bool scaled = true;  // rows of the table times sqrt(d)
   nn::SinusoidOrder sinusoid = nn::SinusoidOrder::interleaved;
+  // A token whose row is not learned by being read (PyTorch's padding_idx); -1: none.
+  int32_t constant_token = -1;
 };
 
 // What a Transformer reads: sqrt(d) times the token's row of the table [vocabulary, d], plus where it stands:

@@ -83,6 +83,8 @@ class Transformer : public TranslationModel {
   Tensor step(State& state, std::span<const int32_t> tokens) const;
 
   const TransformerConfig& config() const { return config_; }
+  // From now on the row of this token is not learned by being read, as PyTorch treats the padding.
+  void hold_constant(int32_t token) { form_.constant_token = token; }
   Var source_embedding, target_embedding, output;
   Var output_bias;  // undefined: none
   Var source_positions, target_positions;

@@ -57,9 +57,9 @@ void compare_runs(const Json& found, const RunIdentity& wanted, const fs::path& 
   // The model first: other settings exist because of it. The seed, which data may be drawn from. Then the data: some
   // settings follow from it.
   for (const std::string name : {"model", "seed"})
-    require(!wanted.settings.contains(name) || !differs(name), folder.string(), " holds a run with ", name,
-            " ", earlier(name), "; got ", shown(wanted.settings[name]),
-            "; choose another folder, or go on with the same ", name);
+    if (wanted.settings.contains(name))
+      require(!differs(name), folder.string(), " holds a run with ", name, " ", earlier(name), "; got ",
+              shown(wanted.settings[name]), "; choose another folder, or go on with the same ", name);
   require(data == wanted.data, folder.string(), " holds a run on other training data (", in_quotes(examples),
           "); got ", examples == wanted.examples ? "as many others" : wanted.examples,
           "; go on with the same files, or choose another folder");

@@ -164,7 +164,7 @@ TEST(Unigram, RefusesWhatItDoesNotKnowInOneLine) {
   EXPECT_THAT(with([](auto& json) { json["normalizer"]["precompiled_charsmap"] = "AAAA"; }),
               HasSubstr("cut short"));
   EXPECT_THAT(with([](auto& json) { json["normalizer"]["type"] = "NFKC"; }),
-              HasSubstr("\"NFKC\" is not known"));
+              HasSubstr("'NFKC' is not known"));
   EXPECT_THAT(with([](auto& json) { json["pre_tokenizer"]["pretokenizers"][0]["type"] = "Whitespace"; }),
               HasSubstr("other steps"));
   EXPECT_THAT(with([](auto& json) { json["pre_tokenizer"]["pretokenizers"][1]["prepend_scheme"] = "first"; }),

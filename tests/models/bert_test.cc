@@ -203,7 +203,7 @@ TEST_F(BertFolders, AreRefusedWithOneLineWhenTheConfigIsWrong) {
   EXPECT_EQ(complaint_with("hidden_act", "swish"),
             "M/config.json: hidden_act is 'swish', wanted gelu, gelu_new, gelu_pytorch_tanh or relu");
   EXPECT_EQ(complaint_with("model_type", "gpt2"),
-            "M/config.json: model_type is 'gpt2', wanted bert, distilbert or roberta");
+            "M/config.json: model_type is 'gpt2', wanted bert, distilbert, roberta, xlm-roberta, mpnet, longformer or big_bird");
   EXPECT_EQ(complaint_with("hidden_dropout_prob", 1.5),
             "M/config.json: hidden_dropout_prob is 1.5, wanted 0 or more and less than 1");
   EXPECT_EQ(complaint_with("layer_norm_eps", 0),
@@ -219,7 +219,7 @@ TEST_F(BertFolders, AreRefusedWithOneLineWhenTheConfigIsWrong) {
   save_json(folder_ / "m/config.json", Json{{"task", "translate"}, {"model", "transformer"}});
   EXPECT_EQ(
       complaint(),
-      "M/config.json: not the config of a BERT-family model; wanted model_type bert, distilbert or roberta");
+      "M/config.json: not the config of a BERT-family model; wanted model_type bert, distilbert, roberta, xlm-roberta, mpnet, longformer or big_bird");
   save_json(folder_ / "m/config.json", Json::array());
   EXPECT_THAT(complaint(), HasSubstr("not the config of a BERT-family model"));
 }

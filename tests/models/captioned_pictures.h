@@ -16,6 +16,18 @@ namespace fovea::models {
 inline void write_mobilenet(const std::filesystem::path& stem, const MobileNetConfig& config, uint64_t seed) {
   Rng rng(seed);
   const MobileNet network(config, rng);
+  // Norms that fit the weights, from pictures of random colours: a signal would otherwise die out layer by layer.
+  {
+    const NoGrad no_grad;
+    nn::Context fitting{.training = true};
+    Tensor pictures({32, 32, 32, 3});
+    for (int64_t i = 0; i < pictures.count(); ++i)
+      if (i % (16 * 32 * 3) < 3)
+        pictures.data()[i] = 2 * rng.uniform() - 1;
+      else
+        pictures.data()[i] = pictures.data()[i - 3];
+    for (int pass = 0; pass < 60; ++pass) network(Var(pictures), fitting);
+  }
   std::ofstream floats(stem.string() + ".f32", std::ios::binary), manifest(stem.string() + ".manifest.tsv");
   int64_t offset = 0;
   for (const nn::NamedParameter& parameter : network.state()) {

@@ -427,7 +427,7 @@ TEST(ClassificationModels, RefuseSettingsThatMakeNoSense) {
       std::string::npos);
   EXPECT_EQ(refusal("han", {{"dropout", 1.5}}),
             "model settings: dropout is 1.5, wanted 0 or more and below 1");
-  EXPECT_NE(refusal("transformer", {{"self_attention", "dot / documents(3)"}}).find("pattern of positions"),
+  EXPECT_NE(refusal("transformer", {{"self_attention", "dot / documents(3)"}}).find("patterns of positions"),
             std::string::npos);
   EXPECT_NE(refusal("transformers", {}).find("did you mean 'transformer'"), std::string::npos);
 }

@@ -303,6 +303,7 @@ Estimates reinforce_gradients(const Ram& network, const Tensor& picture, int32_t
 TEST(Ram, ReinforceIsUnbiasedAgainstEnumerationAndTheBaselineLowersItsVariance) {
   RamConfig config = tiny_config();
   config.copies = 1000;
+  config.reinforce = 1;  // the gradient itself
   const Tensor picture = random_pictures({1, 4, 4, 1}, 21);
   const int32_t label = 1;
   // The first network whose reward depends on where it looks.
