@@ -75,7 +75,10 @@ class MarianTokenizer final : public Tokenizer {
 
   std::vector<int32_t> words(std::span<const int32_t> ids) const override {
     std::vector<PieceOfText> pieces;
-    for (const int32_t id : ids) pieces.push_back({at(id), is_special(id) || is_language(at(id)), false});
+    // An unknown character is a part of its word.
+    for (const int32_t id : ids)
+      pieces.push_back(
+          {at(id), (is_special(id) && id != vocabulary_->unknown) || is_language(at(id)), false});
     return words_of(pieces);
   }
 

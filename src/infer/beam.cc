@@ -137,7 +137,7 @@ class Search {
       const Row& parent = rows_[static_cast<size_t>(c.row)];
       if (c.token == options_.end) {
         // An end outside the beam would be finished only because better ones went on.
-        if (rank < beam && done.size() < beam) done.push_back(finish(parent, c.log_probability));
+        if (rank < beam) done.push_back(finish(parent, c.log_probability));
       } else {
         links_.push_back({parent.link, c.token});
         next.push_back(
@@ -146,6 +146,10 @@ class Search {
       }
     }
     if (done.size() >= beam) {
+      // Of the ends of the last step, one may be better than those of steps before.
+      std::stable_sort(done.begin(), done.end(),
+                       [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+      done.resize(beam);
       next.resize(first_new);
       parents.resize(first_new);
     }
