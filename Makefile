@@ -1,12 +1,13 @@
 # Each target sets up by itself what it needs: packages, configuration, build.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-page test-python wheel build lint format asan tsan fuzz clang arm64 docs bench clean
+.PHONY: help demo test test-page test-python wheel build lint format asan asan-parsers tsan fuzz clang arm64 \
+  docs bench clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: build ## train three translators of a built-in language in demo/ and show them; run again to resume
 	build/release/fovea demo --out demo
@@ -23,10 +24,15 @@ test-page: build ## open the pages in a headless browser and use them
 	@ctest --test-dir build/release --output-on-failure -L browser
 
 test-python: packages ## install the Python package in build/venv and run its tests (PyTorch and others from PyPI)
-	@scripts/python-env build/venv '.[test]'
+	@scripts/packages scripts/packages-python.txt
+	@scripts/configure release
+	@echo "fovea: building the libraries in build/release"
+	@cmake --build build/release -j $(JOBS) --target fovea_tasks
+	@scripts/python-env build/venv
 	@build/venv/bin/python -m pytest -q tests/python
 
 wheel: packages ## build/wheel/fovea-*.whl, with the libraries that it needs inside
+	@scripts/packages scripts/packages-python.txt
 	@scripts/wheel build/wheel
 
 build: packages ## build the program: build/release/fovea
@@ -35,8 +41,7 @@ build: packages ## build the program: build/release/fovea
 
 lint: packages ## check layout (clang-format) and a short list of mistakes (clang-tidy)
 	@scripts/packages scripts/packages-lint.txt
-	@scripts/configure release
-	@scripts/lint build/release $(JOBS)
+	@scripts/lint $(JOBS)
 
 format: ## lay out all sources with clang-format
 	@scripts/packages scripts/packages-lint.txt
@@ -48,6 +53,10 @@ asan: packages ## run the quick tests under the address and undefined-behaviour 
 	@LSAN_OPTIONS=suppressions=$(CURDIR)/scripts/lsan.txt:print_suppressions=0 ctest --test-dir build/asan \
 	  --output-on-failure -j $(JOBS) -LE 'slow|install|browser' -E 'grid_test.(scalar|sse4)'
 
+asan-parsers: fuzz-build ## run the tests of the rooms that hold parsers under those sanitizers, in the build of `make fuzz`
+	@cmake --build build/fuzz -j $(JOBS) --target tests/fuzz/all
+	@ctest --test-dir build/fuzz --output-on-failure -j $(JOBS) -LE data
+
 tsan: packages ## run the quick tests under the thread sanitizer
 	@scripts/configure tsan
 	@cmake --build build/tsan -j $(JOBS)
@@ -55,9 +64,9 @@ tsan: packages ## run the quick tests under the thread sanitizer
 	  scripts/fixed-addresses ctest --test-dir build/tsan --output-on-failure -j $(JOBS) \
 	  -LE 'slow|install|browser' -E 'grid_test.(scalar|sse4)'
 
-fuzz: packages ## fuzz every parser for FUZZ_SECONDS (60) each
-	@scripts/packages scripts/packages-fuzz.txt
-	@scripts/configure fuzz
+fuzz: fuzz-build ## fuzz every parser for FUZZ_SECONDS (60) each
+	@scripts/configure release
+	@cmake --build build/release -j $(JOBS) --target fovea_tasks
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(JOBS)
 
 clang: packages ## build everything with clang and run the unit tests
@@ -85,6 +94,9 @@ bench: build ## measure Fovea and its peers in one run and write docs/benchmarks
 clean: ## remove everything that was built
 	rm -rf build
 
-.PHONY: packages
+.PHONY: packages fuzz-build
 packages:
 	@scripts/packages scripts/packages.txt
+fuzz-build: packages
+	@scripts/packages scripts/packages-fuzz.txt
+	@scripts/configure fuzz

@@ -166,7 +166,7 @@ CASES = [
     op("lstm_ragged", "bidirectional LSTM, lengths 10…200, batch 64, 128→128", "1.8"),
     op("conv_16", "convolution 3×3, 64 images 32×32, 16→16", "1"),
     op("conv_64", "convolution 3×3, 64 images 8×8, 64→64", "1"),
-    op("conv_64_wide", "convolution 3×3, 64 images 32×32, 64→64", "1"),
+    op("conv_wide_64", "convolution 3×3, 64 images 32×32, 64→64", "1"),
     op("conv_stride", "convolution 3×3 of stride 2, 64 images 32×32, 16→32", "1"),
     op("conv_depthwise", "depthwise convolution 3×3, 16 images 28×28, 64 channels", "1"),
     op("mobilenet_56", "depthwise 3×3 and pointwise, 16 images 56×56, 128 channels", "1"),
@@ -221,6 +221,10 @@ CASES = [
     translating("base", "int8", 1, 32, "1"),
     translating("base", "int8", 4, 32, "1.3"),
     translating("base", "int8", 1, 1, "1"),
+    # The size of most OPUS-MT models: no lower than the rows above.
+    *(translating("marian", compute, beam, batch, target)
+      for compute, beam, batch, target in (("float32", 1, 32, "1.5"), ("float32", 4, 32, "1.5"), ("float32", 1, 1, "0.95"),
+                                           ("int8", 1, 32, "1"), ("int8", 4, 32, "1.3"), ("int8", 1, 1, "1"))),
     translating("tiny", "float32", 1, 32, "1.5"),
     translating("tiny", "float32", 4, 32, "1.5"),
     translating("tiny", "float32", 1, 1, "1.5"),

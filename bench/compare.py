@@ -136,6 +136,22 @@ def growth(results, threads):
     return [f"Window, N={short} to {long}: time grows with exponent {exponent:.3f} (target ≤ 1.05).", ""]
 
 
+def memory_growth(results, threads):
+    """How the memory of the long encoders grows with the length, on both sides."""
+    lines = []
+    for model in ("longformer", "bigbird"):
+        for direction in ("forward", "both"):
+            rows = [results["rows"].get(f"{model}_{direction}_n{n}/{threads}") for n in (1024, 32768)]
+            if not all(rows):
+                continue
+            sides = [[(row["fovea"]).get("peak_bytes", 0) for row in rows],
+                     [(best_variant(row)[1] or {}).get("peak_bytes", 0) for row in rows]]
+            exponents = [f"{math.log(many / few) / math.log(32):.2f}" if few and many else "-" for few, many in sides]
+            lines.append(f"{model}, {direction}, N=1024 to 32768: memory grows with exponent {exponents[0]} (target ≤ 1.1), "
+                         f"that of PyTorch with {exponents[1]}.")
+    return [part for line in lines for part in (line, "")]
+
+
 def rate(seconds, fovea):
     """Milliseconds, and tokens per second where the case counts tokens."""
     if "tokens_per_second" not in fovea:
@@ -213,6 +229,7 @@ def page(results):
             if rows:
                 lines += [f"{heading}, {threads} thread{'s' if threads != '1' else ''}", "", *rows, ""]
                 lines += growth(results, threads) if group == "attention" else []
+                lines += memory_growth(results, threads) if group == "long" else []
     lines += ["Commands: `make bench` measures everything, `bench/run --filter NAME` some rows. Without the other libraries:",
               "`fovea bench ops`, `attention`, `train`, `translate`, `encode` and `peak`.", ""]
     old = PAGE.read_text() if PAGE.exists() else ""

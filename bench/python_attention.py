@@ -54,7 +54,7 @@ def step_of(op, leaves, backward):
 
 def overhead(backward):
     """A call of PyTorch's against the same work asked of C++ directly: what Python, dispatch and autograd cost."""
-    calls = 1000
+    calls = 250
 
     def build():
         q, k, v = tensors(8, 64, backward, heads=1)

@@ -261,7 +261,7 @@ OPS = {
     "lstm_ragged": lstm_ragged,
     "conv_16": convolution(64, 32, 16, 16),
     "conv_64": convolution(64, 8, 64, 64),
-    "conv_64_wide": convolution(64, 32, 64, 64),
+    "conv_wide_64": convolution(64, 32, 64, 64),
     "conv_stride": convolution(64, 32, 16, 32, stride=2),
     "conv_depthwise": convolution(16, 28, 64, 64, groups=64),
     "mobilenet_56": mobilenet(16, 56, 128),

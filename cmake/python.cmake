@@ -1,5 +1,9 @@
 # The module fovea._core, the room `python`. nanobind comes from PyPI; scikit-build-core (pyproject.toml) says where it is.
-find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
+find_package(Python 3.9 COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
+if(NOT Python_Development.Module_FOUND)
+  # The space in front keeps CMake from breaking the line.
+  message(FATAL_ERROR " fovea: Python 3.9 or later and its headers are missing; run: sudo apt-get install python3-dev")
+endif()
 if(NOT nanobind_ROOT AND NOT nanobind_DIR)
   execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT
                   OUTPUT_STRIP_TRAILING_WHITESPACE)

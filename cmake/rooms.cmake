@@ -81,12 +81,20 @@ function(fovea_room name number)
   endforeach()
 endfunction()
 
-# The components, fovea::fovea, and fovea_inside for Fovea's own programs and tests, which include "room/file.h".
+# The components, fovea::fovea, and fovea_inside for Fovea's own programs and tests, which include "room/file.h". With
+# FOVEA_PREBUILT (the build folder of another configuration of these sources) its libraries are linked instead of built.
 function(fovea_libraries)
   fovea_public_headers()
   set(lower "")
   foreach(component IN LISTS FOVEA_COMPONENTS)
     set(target fovea_${component})
+    if(FOVEA_PREBUILT)
+      add_library(${target} STATIC IMPORTED)
+      set_target_properties(${target} PROPERTIES IMPORTED_LOCATION ${FOVEA_PREBUILT}/lib${target}.a)
+      target_link_libraries(${target} INTERFACE ${lower} ${FOVEA_${component}_LINK} ${FOVEA_${component}_LINK_PRIVATE})
+      set(lower ${target})
+      continue()
+    endif()
     add_library(${target} STATIC ${FOVEA_${component}_OBJECTS})
     add_library(fovea::${component} ALIAS ${target})
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${component})

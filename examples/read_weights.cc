@@ -1,4 +1,4 @@
-// Looking at attention: weights of chosen heads and rows of one call, and of every layer of a network through an observer,
+// StepAttention at attention: weights of chosen heads and rows of one call, and of every layer of a network through an observer,
 // without changing the network.
 #include <fovea/fovea.h>
 
@@ -12,18 +12,18 @@ namespace {
 // Sees every call of attention on this thread: here the first query row of every head.
 class FirstRow : public AttentionObserver {
  public:
-  Wish wish(const Call& call) override {
-    Wish first_row;
+  Capture capture(const Call& call) override {
+    Capture first_row;
     for (int32_t head = 0; head < call.heads; ++head) first_row.heads.push_back(head);
     first_row.rows = {0};
     return first_row;
   }
-  void see(const Call& call, const Wish& wish, const Sight& sight) override {
-    for (size_t h = 0; h < wish.heads.size(); ++h) {
+  void observe(const Call& call, const Capture& capture, const Captured& captured) override {
+    for (size_t h = 0; h < capture.heads.size(); ++h) {
       std::printf("layer %ld, head %zu:", static_cast<long>(call.site.layer), h);
       float sum = 0;
       for (int64_t j = 0; j < call.keys; ++j) {
-        const float weight = sight.weights.data()[static_cast<int64_t>(h) * call.keys + j];
+        const float weight = captured.weights.data()[static_cast<int64_t>(h) * call.keys + j];
         std::printf(" %.2f", weight);
         sum += weight;
       }

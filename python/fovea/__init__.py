@@ -3,7 +3,7 @@
 fovea.attention         any attention for NumPy and DLPack arrays
 fovea.torch             the same for PyTorch, with gradients; flex_attention, MultiheadAttention and more
 fovea.transformers      attn_implementation="fovea" for Hugging Face models
-fovea.open              model folders of Fovea: translate, classify, embed, explain
+fovea.open              model folders of Fovea: translate, classify, caption, embed, explain, ...
 fovea.train             training of such folders
 
 docs/python.md explains each.
@@ -16,19 +16,35 @@ from typing import TYPE_CHECKING
 
 from ._core import __version__, num_threads, set_num_threads
 from .arrays import AttentionOutput, Mask, attention
-from .tasks import Classifier, Encoder, Explanation, ImageClassifier, Model, Translator, open
+from .tasks import (
+    Captioner,
+    Classifier,
+    ClipClassifier,
+    Encoder,
+    Explanation,
+    ImageClassifier,
+    Model,
+    Partitioner,
+    SeriesModel,
+    Translator,
+    open,
+)
 
 if TYPE_CHECKING:
     from . import torch, train, transformers
 
 __all__ = [
     "AttentionOutput",
+    "Captioner",
     "Classifier",
+    "ClipClassifier",
     "Encoder",
     "Explanation",
     "ImageClassifier",
     "Mask",
     "Model",
+    "Partitioner",
+    "SeriesModel",
     "Translator",
     "attention",
     "num_threads",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import csv
+import io
 import json
 import os
 import struct
@@ -12,7 +15,19 @@ import numpy as np
 
 from . import _core
 
-__all__ = ["Classifier", "Encoder", "Explanation", "ImageClassifier", "Model", "Translator", "open"]
+__all__ = [
+    "Captioner",
+    "Classifier",
+    "ClipClassifier",
+    "Encoder",
+    "Explanation",
+    "ImageClassifier",
+    "Model",
+    "Partitioner",
+    "SeriesModel",
+    "Translator",
+    "open",
+]
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -42,6 +57,45 @@ def _file_input(item: Any) -> Tuple[Optional[bytes], str]:
     if hasattr(item, "convert") and hasattr(item, "mode"):  # PIL
         item = np.asarray(item.convert("L" if item.mode in ("1", "L") else "RGB"))
     return _png(np.asarray(item)), "picture"
+
+
+def _is_path(item: Any) -> bool:
+    return isinstance(item, (str, os.PathLike))
+
+
+def _read(path: str) -> bytes:
+    with builtins.open(path, "rb") as file:
+        return file.read()
+
+
+def _clip_input(item: Any) -> Tuple[Any, str]:
+    """A folder's name, a list of pictures, an array [frames, ...] or one picture."""
+    frames = list(item) if isinstance(item, (list, tuple)) or isinstance(item, np.ndarray) and item.ndim == 4 else None
+    if frames is None:
+        return _file_input(item)
+    pictures = [_file_input(frame) for frame in frames]
+    return [_read(name) if content is None else content for content, name in pictures], "clip"
+
+
+def _series_input(item: Any) -> Tuple[Any, str]:
+    """A file's name, its bytes, a table (a dict of columns, a DataFrame), or a case as an array [features, steps]."""
+    if _is_path(item):
+        return None, os.fspath(item)
+    if isinstance(item, (bytes, bytearray, memoryview)):
+        return bytes(item), "series"
+    if hasattr(item, "to_csv"):
+        return item.to_csv(index=False), "table"
+    if isinstance(item, dict):
+        lengths = {len(column) for column in item.values()}
+        if len(lengths) > 1:
+            raise ValueError(f"table: got columns of {sorted(lengths)} values, wanted as many in each")
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([item.keys(), *zip(*item.values())])
+        return text.getvalue(), "table"
+    case = np.asarray(item, np.float64)
+    if case.ndim not in (1, 2):
+        raise ValueError(f"case: got an array of {case.ndim} dimensions, wanted [features, steps]")
+    return ":".join(",".join("?" if np.isnan(x) else repr(float(x)) for x in row) for row in np.atleast_2d(case)), "case"
 
 
 def _text_input(item: Any) -> Tuple[str, None]:
@@ -117,11 +171,14 @@ def _arrays(tree: Any, place: str = "") -> List[Tuple[str, np.ndarray]]:
     return found
 
 
+_INPUTS = {"text": _text_input, "picture": _file_input, "clip": _clip_input, "numbers": _series_input}
+
+
 class Model:
     """A model folder of any kind. fovea.open(folder) gives the class that fits."""
 
-    def __init__(self, folder: PathLike, *, purpose: Optional[str] = None, compute: str = "", **embed: Any) -> None:
-        self._folder = _core.Folder(os.fspath(folder), purpose, compute, embed)
+    def __init__(self, folder: PathLike, *, purpose: Optional[str] = None, compute: str = "", **options: Any) -> None:
+        self._folder = _core.Folder(os.fspath(folder), purpose, compute, options)
         self.info: Dict[str, Any] = json.loads(self._folder.info)
 
     @property
@@ -132,10 +189,10 @@ class Model:
         return f"<{type(self).__name__} {self.info.get('model', '')} {self.info.get('folder', '')!r}>"
 
     def _input(self, item: Any) -> Tuple[Any, Optional[str]]:
-        return _text_input(item) if self._folder.reads_text else _file_input(item)
+        return _INPUTS[self._folder.input](item)
 
     def _is_one(self, inputs: Any) -> bool:
-        return isinstance(inputs, (str, bytes, os.PathLike)) or not isinstance(inputs, (list, tuple))
+        return not isinstance(inputs, (list, tuple))
 
     def answer(self, inputs: Any, *, on_error: str = "stop", **options: Any) -> Any:
         """What the model says of each input, as `fovea ... --json` prints it: a dict each; one dict for one input.
@@ -165,6 +222,13 @@ class Model:
         return json.loads(self._folder.evaluate([os.fspath(path) for path in paths], label_column, text_column))
 
 
+def _texts(answer: Dict[str, Any], key: str, options: Dict[str, Any]) -> Any:
+    """The text of an answer; with n_best a list of them, best first."""
+    if answer is None or options.get("n_best", 1) <= 1:
+        return answer and answer[key]
+    return [entry[key] for entry in answer.get("n_best", [answer])]
+
+
 class Translator(Model):
     """Translates texts. options: beam, n_best, length_penalty, ..., as of `fovea translate`."""
 
@@ -173,20 +237,27 @@ class Translator(Model):
 
     def translate(self, texts: Any, **options: Any) -> Any:
         """A translation for each text; a list of them for each with n_best."""
-        answers = self.answer(texts, **options)
-        best = lambda answer: _translations(answer) if options.get("n_best", 1) > 1 else _translations(answer)[0]
-        return best(answers) if self._is_one(texts) else [best(answer) for answer in answers]
+        found = self.answer(texts, **options)
+        return _texts(found, "text", options) if self._is_one(texts) else [_texts(one, "text", options) for one in found]
 
 
-def _translations(answer: Dict[str, Any]) -> List[str]:
-    return [entry["text"] for entry in answer.get("n_best", [answer])]
+class Captioner(Model):
+    """Describes pictures. options: beam, n_best, length_penalty, max_length, as of `fovea caption`."""
+
+    def __init__(self, folder: PathLike, *, compute: str = "") -> None:
+        super().__init__(folder, purpose="caption", compute=compute)
+
+    def caption(self, pictures: Any, **options: Any) -> Any:
+        """A caption for each picture; a list of them for each with n_best."""
+        found = self.answer(pictures, **options)
+        return _texts(found, "caption", options) if self._is_one(pictures) else [_texts(one, "caption", options) for one in found]
 
 
 class Classifier(Model):
-    """Classifies texts."""
+    """Classifies texts. options: global (Longformer and BigBird), rollouts (a glimpse classifier)."""
 
-    def __init__(self, folder: PathLike, *, compute: str = "") -> None:
-        super().__init__(folder, purpose="classify", compute=compute)
+    def __init__(self, folder: PathLike, *, compute: str = "", **options: Any) -> None:
+        super().__init__(folder, purpose="classify", compute=compute, **options)
 
     def classify(self, inputs: Any, **options: Any) -> Any:
         """{"label": ..., "probabilities": {label: probability}} for each input."""
@@ -197,22 +268,58 @@ class ImageClassifier(Classifier):
     """Classifies pictures: paths, bytes of PNG or JPEG files, PIL images, or arrays of uint8."""
 
 
-class Encoder:
-    """An encoder of the BERT family: vectors of texts, and words for masked places."""
+class ClipClassifier(Classifier):
+    """Classifies clips and bags of pictures: folders of frames, lists of pictures, or arrays [frames, height, width, 3]."""
 
-    def __init__(self, folder: PathLike, *, compute: str = "", **embed: Any) -> None:
-        self._folder, self._compute, self._embed = folder, compute, embed
+
+class Partitioner(Model):
+    """Finds ships, their bows and sterns in pictures."""
+
+    def __init__(self, folder: PathLike) -> None:
+        super().__init__(folder, purpose="partition")
+
+    def partition(self, pictures: Any) -> Any:
+        """The ships of each picture, the surest first: what `fovea partition` prints of them."""
+        found = self.answer(pictures)
+        return found["ships"] if self._is_one(pictures) else [one["ships"] for one in found]
+
+
+class SeriesModel(Model):
+    """A model of number sequences: forecasts the next steps of a table, or labels or scores cases.
+
+    A table is a .csv or .tsv file (its path or bytes), a dict of columns or a pandas DataFrame; a case is an array
+    [features, steps].
+    """
+
+    def __init__(self, folder: PathLike, *, compute: str = "") -> None:
+        super().__init__(folder, purpose="predict", compute=compute)
+
+    def predict(self, inputs: Any, **options: Any) -> Any:
+        """What `fovea predict --json` prints: {"columns", "steps"} of a forecast, a label or a number of a case."""
+        return self.answer(inputs, **options)
+
+
+class Encoder:
+    """An encoder of the BERT family: vectors of texts, words for masked places, texts by how well they answer a query.
+
+    options: those of `fovea embed` (pooling, normalize, max_tokens, tokens, chunks, ...), and global.
+    """
+
+    def __init__(self, folder: PathLike, *, compute: str = "", **options: Any) -> None:
+        self._folder, self._compute, self._options = folder, compute, options
         self._opened: Dict[str, Model] = {}
         self.info: Dict[str, Any] = json.loads(_core.look_into(os.fspath(folder)))
 
     def _for(self, purpose: str) -> Model:
         if purpose not in self._opened:
-            embed = self._embed if purpose == "embed" else {}
-            self._opened[purpose] = Model(self._folder, purpose=purpose, compute=self._compute, **embed)
+            options = self._options if purpose == "embed" else {k: v for k, v in self._options.items() if k == "global"}
+            self._opened[purpose] = Model(self._folder, purpose=purpose, compute=self._compute, **options)
         return self._opened[purpose]
 
-    def embed(self, texts: Any, **options: Any) -> np.ndarray:
-        """[texts, width]; one vector for one text."""
+    def embed(self, texts: Any, **options: Any) -> Any:
+        """[texts, width]; one vector for one text. Of an encoder opened with tokens or chunks: what `fovea embed` prints."""
+        if self._options.get("tokens") or self._options.get("chunks"):
+            return self._for("embed").answer(texts, **options)
         one = isinstance(texts, str)
         rows = self._for("embed")._folder.vectors([_text_input(text) for text in ([texts] if one else texts)], options)
         return rows[0] if one else rows
@@ -220,6 +327,11 @@ class Encoder:
     def fill(self, texts: Any, top: int = 5) -> Any:
         """Candidates for the masked places of each text."""
         return self._for("fill").answer(texts, top=top)
+
+    def rerank(self, query: str, texts: Sequence[str]) -> List[Dict[str, Any]]:
+        """The texts by how well they answer the query, best first: {"index", "score", "text"}. Needs a cross-encoder."""
+        found = self._for("rerank").answer(list(texts), query=query)
+        return sorted(({"index": i, **one} for i, one in enumerate(found)), key=lambda one: -one["score"])
 
     def answer(self, purpose: str, inputs: Any, **options: Any) -> Any:
         """Whatever else the folder can do, by the verb's name."""
@@ -229,15 +341,20 @@ class Encoder:
         return f"<Encoder {self.info.get('model', '')} {os.fspath(self._folder)!r}>"
 
 
-def open(folder: PathLike, *, compute: str = "") -> Any:  # noqa: A001
-    """The folder as the class that fits: Translator, Classifier, ImageClassifier, Encoder, or Model for any other kind."""
+_CLASSES = {
+    "translator": Translator,
+    "text classifier": Classifier,
+    "image classifier": ImageClassifier,
+    "glimpse classifier": ImageClassifier,
+    "clip classifier": ClipClassifier,
+    "captioner": Captioner,
+    "ship detector": Partitioner,
+    "model of number sequences": SeriesModel,
+    "encoder of the BERT family": Encoder,
+}
+
+
+def open(folder: PathLike, **options: Any) -> Any:  # noqa: A001
+    """The folder as the class that fits: Translator, Classifier, Captioner, Encoder, ...; options: those of the class."""
     info = json.loads(_core.look_into(os.fspath(folder)))
-    abilities = info.get("abilities", [])
-    if "translate" in abilities:
-        return Translator(folder, compute=compute)
-    if "classify" in abilities:
-        model = Classifier(folder, compute=compute)
-        return model if model._folder.reads_text else ImageClassifier(folder, compute=compute)
-    if "embed" in abilities or "fill" in abilities:
-        return Encoder(folder, compute=compute)
-    return Model(folder, compute=compute)
+    return _CLASSES.get(info["kind"], Model)(folder, **options)

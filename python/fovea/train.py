@@ -1,4 +1,4 @@
-"""fovea.train.translate, classify, image, ...: `fovea train` from Python, with the flags as keyword arguments.
+"""fovea.train.translate, classify, image, ...: `fovea train` and `fovea pretrain` from Python, with the flags as keyword arguments.
 
 Each function trains, or resumes, in `out` and leaves a model folder there. Ctrl-C saves and raises KeyboardInterrupt; the
 same call goes on from there.
@@ -77,12 +77,15 @@ class _Bar:
             self._bar.close()
 
 
-def _command(task: str, train: List[str], valid: List[str], out: str, preset: str, values: Dict[str, Any]) -> str:
+def _command(
+    task: str, train: List[str], valid: List[str], others: Dict[str, List[str]], out: str, preset: str, values: Dict[str, Any]
+) -> str:
     """The call as the command that does the same, for the model card."""
-    words = ["fovea", "train", task, "--train", *train]
-    if valid:
-        words += ["--valid", *valid]
-    words += ["--out", out, "--preset", preset]
+    words = ["fovea", *([] if task == "pretrain" else ["train"]), task]
+    files = {"images" if task == "caption" else "train": train, "valid": valid, **others, "out": [out], "preset": [preset]}
+    for name, paths in files.items():
+        if paths:
+            words += ["--" + name, *paths]
     for name, value in values.items():
         words += ["--" + name.replace("_", "-"), str(value).lower() if isinstance(value, bool) else str(value)]
     return shlex.join(words)
@@ -92,6 +95,7 @@ def _train(
     task: str,
     train: Any,
     valid: Any,
+    others: Dict[str, List[str]],
     out: PathLike,
     preset: str,
     config: Union[Dict[str, Any], PathLike, None],
@@ -117,8 +121,8 @@ def _train(
     try:
         return Outcome(
             **_core.train(
-                task, files, checks, folder, preset, json.dumps(config or {}), config_name, json.dumps(values),
-                _command(task, files, checks, folder, preset, values), tell, threads,
+                task, files, checks, others, folder, preset, json.dumps(config or {}), config_name, json.dumps(values),
+                _command(task, files, checks, others, folder, preset, values), tell, threads,
             )  # fmt: skip
         )
     finally:
@@ -126,7 +130,7 @@ def _train(
             bar.close()
 
 
-def _make(task: str) -> Callable[..., Outcome]:
+def _make(task: str, other_files: List[str]) -> Callable[..., Outcome]:
     def run(
         train: Any,
         out: PathLike,
@@ -141,16 +145,19 @@ def _make(task: str) -> Callable[..., Outcome]:
     ) -> Outcome:
         # `from` is a word of Python's own: it is written from_.
         values = {name[:-1] if name.endswith("_") else name: value for name, value in settings.items()}
-        return _train(task, train, valid, out, preset, config, callback, progress, threads, values)
+        others = {name: _paths(values.pop(name)) for name in other_files if name in values}
+        return _train(task, train, valid, others, out, preset, config, callback, progress, threads, values)
 
     lines = [f"    {setting['name']}: {setting['meaning']}" for setting in settings(task)]
     run.__name__ = run.__qualname__ = task
     run.__doc__ = (
-        f"`fovea train {task}`. train, valid: files, as for the command. callback: called with a dict after every step "
+        f"`fovea {'pretrain' if task == 'pretrain' else 'train ' + task}`. "
+        + ("train: the pictures. captions, split, encoder, features" if task == "caption" else "train, valid")
+        + ": files, as for the command. callback: called with a dict after every step "
         "(event: step, validation, note, resume or save). progress: show a bar.\n\n" + "\n".join(lines)
     )
     return run
 
 
-for _task in _core.train_tasks():
-    globals()[_task] = _make(_task)
+for _task, _other_files in _core.train_tasks().items():
+    globals()[_task] = _make(_task, _other_files)

@@ -236,9 +236,9 @@ std::vector<int32_t> named_or_all(const std::vector<int32_t>& named, int64_t cou
 void show(const Job& job, const AttentionSpec& spec, const AttentionRequest& request) {
   const kernels::AttentionShape& s = job.call->shape();
   const AttentionObserver::Call call{request.name, spec, s.batch, s.heads, s.queries, s.keys, request.site};
-  const AttentionObserver::Wish wish = t_observer->wish(call);
-  if (wish.heads.empty() || wish.rows.empty()) return;
-  t_observer->see(call, wish, {chosen_weights(job, wish.heads, wish.rows), job.lse});
+  const AttentionObserver::Capture capture = t_observer->capture(call);
+  if (capture.heads.empty() || capture.rows.empty()) return;
+  t_observer->observe(call, capture, {chosen_weights(job, capture.heads, capture.rows), job.lse});
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ Var reinforce_loss(const Var& log_probability, const Tensor& reward, const Tenso
 class AttentionObserver {
  public:
   virtual ~AttentionObserver() = default;
-  struct Wish {
+  // The heads and query rows whose weights are wanted.
+  struct Capture {
     std::vector<int32_t> heads, rows;  // empty: nothing of this call
   };
   struct Call {
@@ -97,13 +98,13 @@ class AttentionObserver {
     int64_t batch, heads, queries, keys;
     AttentionSite site = {};
   };
-  struct Sight {
+  struct Captured {
     Tensor weights;  // [B, heads, rows, Nk]
     Tensor lse;      // [B, H, Nq]; undefined where the weights were not made by attend()
   };
-  // Asked before a call is made.
-  virtual Wish wish(const Call& call) = 0;
-  virtual void see(const Call& call, const Wish& wish, const Sight& sight) = 0;
+  // capture() is called before the attention is computed, observe() after it with the weights that were wanted.
+  virtual Capture capture(const Call& call) = 0;
+  virtual void observe(const Call& call, const Capture& capture, const Captured& captured) = 0;
 };
 
 // The observer of this thread, or null: for ops that look without attend() and show it what they saw.

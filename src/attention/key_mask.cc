@@ -153,7 +153,8 @@ std::span<const Interval> KeyMask::row(int64_t batch, int64_t head, int64_t quer
   const int64_t b = sizes_.batches == 1 ? 0 : batch, h = sizes_.heads == 1 ? 0 : head,
                 i = sizes_.queries == 1 ? 0 : query;
   const int64_t row = (b * sizes_.heads + h) * sizes_.queries + i;
-  if (row + 1 >= static_cast<int64_t>(begins_.size())) return {};  // of a batch without entries, a plan has one group
+  if (row + 1 >= static_cast<int64_t>(begins_.size()))
+    return {};  // of a batch without entries, a plan has one group
   return {intervals_.data() + begins_[row], intervals_.data() + begins_[row + 1]};
 }
 

@@ -152,7 +152,7 @@ AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, 
         const Tensor d_queries = parents[6].defined() ? Tensor({steps, d}) : Tensor();
         std::vector<Tensor> gradients(parents.size());
         for (const size_t always : {1, 2, 3}) gradients[always] = Tensor(parents[always].shape());
-        for (const size_t asked : {4, 5, 6, 7, 8}) gradients[asked] = gradient_of(parents[asked]);
+        for (const size_t place : {4, 5, 6, 7, 8}) gradients[place] = gradient_of(parents[place]);
         kernels::attentive_gru_backward({.forward = job->call,
                                          .d_out = data_of(d_out),
                                          .d_context = data_of(d_context),

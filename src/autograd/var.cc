@@ -243,6 +243,10 @@ void take_value(const Var& leaf, Tensor value) {
   const_cast<Tensor&>(leaf.value()) = std::move(value);  // the node's own, which is not const
 }
 
+void drop_value(const Var& leaf) {
+  const_cast<Tensor&>(leaf.value()) = Tensor();
+}
+
 NoGrad::NoGrad() : before_(t_recording) {
   t_recording = false;
 }

@@ -5,7 +5,7 @@
 #include "bench/measure.h"
 #include "io/json.h"
 #include "models/bert_classifier.h"
-#include "models/registry.h"
+#include "models/registry/classifiers.h"
 #include "tensor/allocator.h"
 #include "train/optimizer.h"
 

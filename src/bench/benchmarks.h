@@ -59,7 +59,7 @@ struct TrainOptions {
   static constexpr auto fields() {
     using T = TrainOptions;
     return std::tuple{Field{"model", &T::model, "model to train, as in fovea train translate"},
-                      Field{"preset", &T::preset, "size of the transformer: tiny or base"},
+                      Field{"preset", &T::preset, "size of the transformer: tiny, base or marian"},
                       Field{"seconds", &T::seconds, "time to spend measuring, in seconds"}};
   }
 };
@@ -92,7 +92,8 @@ struct TranslateOptions {
     using T = TranslateOptions;
     return std::tuple{
         Field{"model", &T::model, "model to run, as in fovea train translate"},
-        Field{"preset", &T::preset, "size of the transformer: tiny or base"},
+        Field{"preset", &T::preset,
+              "size of the transformer: tiny, base or marian (that of most OPUS-MT models)"},
         Field{"batch", &T::batch, "sentences translated together"},
         Field{"sentences", &T::sentences, "sentences in all; 0: two batches, or one sentence with --batch 1"},
         Field{"length", &T::length, "tokens of each translation"},

@@ -167,7 +167,7 @@ OpCase conv_case(std::string name, std::string shape, const ConvCase& c) {
   const double y = static_cast<double>(c.images * out * out * c.filters);
   return {.name = std::move(name),
           .shape = std::move(shape),
-          .flops = 3 * 2. * y * 9 * static_cast<double>(c.channels / c.groups),
+          .flops = 3 * 2. * y * 9 * static_cast<double>(c.channels) / static_cast<double>(c.groups),
           .bytes = 3. * (x + y) * 4,  // x, y; dy, dx; x, dy
           .make = [c, out] {
             const Var images = trained({c.images, c.size, c.size, c.channels}, 1);
@@ -182,7 +182,7 @@ OpCase conv_case(std::string name, std::string shape, const ConvCase& c) {
 std::vector<OpCase> conv_cases() {
   return {conv_case("conv_16", "64x32x32x16 -> 16, 3x3", {64, 32, 16, 16, 1, 1}),
           conv_case("conv_64", "64x8x8x64 -> 64, 3x3", {64, 8, 64, 64, 1, 1}),
-          conv_case("conv_64_wide", "64x32x32x64 -> 64, 3x3", {64, 32, 64, 64, 1, 1}),
+          conv_case("conv_wide_64", "64x32x32x64 -> 64, 3x3", {64, 32, 64, 64, 1, 1}),
           conv_case("conv_stride", "64x32x32x16 -> 32, 3x3, stride 2", {64, 32, 16, 32, 2, 1}),
           conv_case("conv_depthwise", "16x28x28x64, 3x3 for each channel", {16, 28, 64, 64, 1, 64})};
 }

@@ -1,7 +1,7 @@
 #include "bench/translation_work.h"
 
 #include "base/rng.h"
-#include "models/registry.h"
+#include "models/registry/translators.h"
 #include "models/transformer.h"
 #include "tasks/train_translate.h"
 

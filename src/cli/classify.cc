@@ -24,7 +24,9 @@ constexpr const char* kFooter =
     "label and\n"
     "probabilities (and the file of a picture); --weights adds the words of a text and their attention "
     "weights.\n\n"
-    "A model of pairs reads lines of a text, a tab and a text. A model of several labels prints those of at least "
+    "A model of pairs reads lines of a text, a tab and a text: a cross-encoder, what was trained with --pairs, or with --pairs "
+    "here\n"
+    "any published classifier. A model of several labels prints those of at least "
     "50 %, between\n"
     "the separator of its training file; a model of numbers prints the number.\n\n"
     "--test reads the files that `fovea train classify` and `fovea train image` read and prints accuracy, "
@@ -40,6 +42,7 @@ struct Flags {
   std::string folder, compute, global;
   std::vector<std::string> pictures;
   int64_t rollouts = 0;
+  bool pairs = false;
   tasks::TestFiles test;
   bool json = false;
   bool error_chosen = false;  // --on-error was given
@@ -101,6 +104,7 @@ void run(const Flags& flags) {
   const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::classify,
                                                 .compute = flags.compute,
                                                 .global = flags.global,
+                                                .pairs = flags.pairs,
                                                 .rollouts = flags.rollouts});
   if (!flags.test.paths.empty()) return run_test(flags, *model);
   if (model->contents().input() != tasks::InputForm::text) return run_pictures(flags, *model);
@@ -157,6 +161,8 @@ void add_classify(CLI::App& app) {
           "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
           "float32)")
       ->type_name("FORM");
+  verb->add_flag("--pairs", flags->pairs,
+                 "published text model: lines are a text, a tab and a text (default: as the folder says)");
   add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);

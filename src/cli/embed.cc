@@ -78,8 +78,11 @@ void run(const Flags& flags) {
                  else
                    std::cout << model->to_json(line, answer).dump() << '\n';
                });
-  if (flags.format == "npy")
-    std::cout << tasks::npy_file(held, model->contents().settings.value("hidden_size", int64_t{0}));
+  if (flags.format == "npy") {
+    const auto& settings = model->contents().settings;
+    const char* const width = settings.contains("dim") ? "dim" : "hidden_size";  // DistilBERT's name for it
+    std::cout << tasks::npy_file(held, settings.value(width, int64_t{0}));
+  }
 }
 
 }  // namespace

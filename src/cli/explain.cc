@@ -52,6 +52,7 @@ constexpr const char* kFooter =
 
 struct Flags {
   std::string folder, input, out, global;
+  bool pairs = false;
   tasks::ExplainOptions options;
 };
 
@@ -77,7 +78,7 @@ void run(const Flags& flags) {
   const bool text = contents.input() == tasks::InputForm::text;
   if (text) refuse_file_name(flags, contents);
   const tasks::Input input = text ? tasks::Input{flags.input} : tasks::read_input(flags.input);
-  const auto model = tasks::open(flags.folder, {.global = flags.global});
+  const auto model = tasks::open(flags.folder, {.global = flags.global, .pairs = flags.pairs});
   const tasks::Explanation shown = model->explain(input, flags.options, form, output_columns());
   if (flags.out.empty()) {
     std::cout << shown.content;
@@ -119,6 +120,9 @@ void add_explain(CLI::App& app) {
                    "write a file instead of printing: .png, .svg, .pdf, .html, .json or .txt")
       ->type_name("FILE");
   add_options(*verb, flags->options);
+  verb->add_flag(
+      "--pairs", flags->pairs,
+      "published text classifier: the input is a text, a tab and a text (default: as the folder says)");
   add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);

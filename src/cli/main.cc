@@ -98,8 +98,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     return 0;
-  } catch (const CLI::Success& asked) {  // --help and --version
-    return app.exit(asked);
+  } catch (const CLI::Success& finished) {  // --help and --version
+    return app.exit(finished);
   } catch (const CLI::RuntimeError& ended) {  // a verb that has said all and asks for a status
     return ended.get_exit_code();
   } catch (const CLI::ParseError& error) {

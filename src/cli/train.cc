@@ -1,5 +1,4 @@
 // fovea train: from one's own files to a model folder.
-#include "cli/train_vision.h"
 #include "cli/verbs.h"
 
 namespace fovea::cli {

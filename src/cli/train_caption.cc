@@ -1,6 +1,5 @@
 // fovea train caption: a captioner from captioned pictures.
 #include "tasks/train_caption.h"
-#include "cli/signals.h"
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
 #include "cli/verbs.h"
@@ -8,7 +7,7 @@
 namespace fovea::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kAbout =
     R"help(Captions: Flickr's token file (name.jpg#0, a tab, the caption), two columns (name and caption, between tabs, or between
 commas in a file that ends in .csv), or COCO's JSON. Several files are joined.
 
@@ -16,13 +15,10 @@ The encoder is a MobileNet (v1) that stays as it is. Its features are computed o
 --features; a run that is stopped meanwhile goes on from there, and several runs may share the file.
 
 --attention soft blends all places (Xu et al. 2015); hard draws one place and learns by REINFORCE; gumbel draws a blend that
-gradients can pass. `fovea explain` shows where the model looks for every word.
+gradients can pass. `fovea explain` shows where the model looks for every word.)help";
 
-Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
-exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
-take precedence.
-
-  fovea train caption --images images.tar --captions Flickr8k.token.txt --split Flickr_8k.trainImages.txt
+constexpr const char* kExamples =
+    R"help(  fovea train caption --images images.tar --captions Flickr8k.token.txt --split Flickr_8k.trainImages.txt
     Flickr_8k.devImages.txt --encoder mobilenet_v1_1.00_224 --out model --minutes 60)help";
 
 class CaptionProgress : public RunProgress<tasks::CaptionObserver> {
@@ -45,19 +41,16 @@ void run(const TrainFlags& flags, const Files& files,
          const tasks::TrainSettings<tasks::CaptionTraining>& settings) {
   require(!files.captions.empty() && !files.encoder.empty(),
           "train caption: --captions and --encoder are needed; see fovea train caption --help");
-  const StopSignals signals;
-  CaptionProgress progress(std::cerr, terminal_columns());
   const tasks::TrainingOutcome result =
-      tasks::train_caption({.images = flags.train[0],
-                            .captions = files.captions,
-                            .train = files.split.empty() ? "" : files.split[0],
-                            .valid = files.split.size() > 1 ? files.split[1] : "",
-                            .encoder = files.encoder,
-                            .features = files.features,
-                            .out = flags.out},
-                           settings.training, settings.model, settings.options, flags.command, progress,
-                           [] { return StopSignals::received() != 0; });
-  progress.end();
+      run_watched<CaptionProgress>(flags, settings,
+                                   tasks::CaptionFiles{.images = flags.train[0],
+                                                       .captions = files.captions,
+                                                       .train = files.split.empty() ? "" : files.split[0],
+                                                       .valid = files.split.size() > 1 ? files.split[1] : "",
+                                                       .encoder = files.encoder,
+                                                       .features = files.features,
+                                                       .out = flags.out},
+                                   tasks::train_caption);
   report_training(flags, result, result.best >= 0 ? message("BLEU-4 ", result.best) : "",
                   "fovea caption " + flags.out + " picture.jpg");
 }
@@ -87,7 +80,7 @@ void add_train_caption(CLI::App& train) {
           "--features", files->features,
           "file that keeps the encoder's features, about 200 KB a picture (default: features.records in --out)")
       ->type_name("FILE");
-  verb->footer(kFooter);
+  verb->footer(training_help(kAbout, kExamples));
   add_training<tasks::CaptionTraining>(
       *verb, flags,
       [files](const TrainFlags& line, const tasks::TrainSettings<tasks::CaptionTraining>& settings) {

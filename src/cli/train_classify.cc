@@ -1,6 +1,5 @@
 // fovea train classify: a text classifier from labelled texts.
 #include "tasks/train_classify.h"
-#include "cli/signals.h"
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
 #include "cli/verbs.h"
@@ -8,7 +7,7 @@
 namespace fovea::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kAbout =
     R"help(Files: tab-separated, .csv, or lines that begin with their label (with or without fastText's __label__), plain or
 gzip. Columns are chosen by their names in a header row (label, class, sentiment...; text, sentence, review...),
 else by what they hold: labels have few different values, texts are long. The choice is printed; --label-column and
@@ -17,25 +16,17 @@ else by what they hold: labels have few different values, texts are long. The ch
 --task regression predicts numbers (mean squared error; scored by Pearson's and Spearman's correlation), --task
 multi_label any number of labels a text, which stand in one column with --label-separator between them (binary cross
 entropy; micro and macro F1). --pairs reads two texts of each row: a Transformer or a BERT encoder reads both at once,
-lstm and han read them apart and compare the two vectors.
+lstm and han read them apart and compare the two vectors.)help";
 
-Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
-exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
-take precedence.
-
-  fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10
+constexpr const char* kExamples =
+    R"help(  fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10
   fovea train classify --pairs --task regression --train sts.csv --valid dev.csv --out model
   fovea train classify --from all-MiniLM-L6-v2 --train train.tsv --valid dev.tsv --out model
   fovea train classify --model transformer --self-attention "scaled_dot / window(64,64)|global(0)" --max-length 4096 ...)help";
 
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClassifyTraining>& settings) {
   const tasks::ClassifyFiles files{flags.train[0], flags.valid.empty() ? "" : flags.valid[0], flags.out};
-  const StopSignals signals;
-  RunProgress<tasks::RunObserver> progress(std::cerr, terminal_columns());
-  const tasks::TrainingOutcome result =
-      tasks::train_classify(files, settings.training, settings.model, settings.options, flags.command,
-                            progress, [] { return StopSignals::received() != 0; });
-  progress.end();
+  const tasks::TrainingOutcome result = run_watched(flags, settings, files, tasks::train_classify);
   const tasks::ScoreName score = tasks::score_name_of(tasks::label_form(settings.training));
   const std::string unit = *score.unit == '\0' ? "" : message(" ", score.unit);
   report_training(flags, result, result.best >= 0 ? message(score.name, " ", result.best, unit) : "",
@@ -47,14 +38,8 @@ void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClassifyTrai
 void add_train_classify(CLI::App& train) {
   CLI::App* verb = train.add_subcommand("classify", "a text classifier from labelled texts");
   const auto flags = std::make_shared<TrainFlags>();
-  verb->add_option("--train", flags->train, "file of labelled texts to train on")
-      ->expected(1)
-      ->type_name("FILE");
-  verb->add_option("--valid", flags->valid,
-                   "the same for validation: held-out data that decides which weights are kept")
-      ->expected(1)
-      ->type_name("FILE");
-  verb->footer(kFooter);
+  add_data_flags(*verb, flags, "file of labelled texts to train on", "FILE", 1);
+  verb->footer(training_help(kAbout, kExamples));
   add_training<tasks::ClassifyTraining>(*verb, flags, run);
 }
 

@@ -1,14 +1,13 @@
 // fovea train clip: a classifier of clips and bags of pictures.
 #include "tasks/train_clip.h"
-#include "cli/signals.h"
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
-#include "cli/train_vision.h"
+#include "cli/verbs.h"
 
 namespace fovea::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kAbout =
     R"help(A clip has some frames and one label. --train is one of:
   a folder with a sub-folder for each class, in it a sub-folder of .jpg or .png frames for each clip;
   a list file with a line for each picture: bag, tab, label, tab, picture file (relative to the list), and optionally a tab
@@ -16,23 +15,15 @@ constexpr const char* kFooter =
   an IDX file of pictures and one of their labels (MNIST's format, plain or gzip), of which bags or clips are made.
 
 --pooling says how frames become one answer; `fovea explain` shows the weight of each frame. A few clips of the validation
-data are left in the folder clips of the model, to try `fovea classify` and `fovea explain` on.
+data are left in the folder clips of the model, to try `fovea classify` and `fovea explain` on.)help";
 
-Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
-exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
-take precedence.
-
-  fovea train clip --train slides.tsv --valid held-out.tsv --size 64 --pooling gated --out model
+constexpr const char* kExamples =
+    R"help(  fovea train clip --train slides.tsv --valid held-out.tsv --size 64 --pooling gated --out model
   fovea train clip --train train-images.gz train-labels.gz --valid test-images.gz test-labels.gz --clips 200 --out bags)help";
 
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClipTraining>& settings) {
   const tasks::ClipFiles files{flags.train, flags.valid, flags.out};
-  const StopSignals signals;
-  RunProgress<tasks::RunObserver> progress(std::cerr, terminal_columns());
-  const tasks::TrainingOutcome result =
-      tasks::train_clip(files, settings.training, settings.model, settings.options, flags.command, progress,
-                        [] { return StopSignals::received() != 0; });
-  progress.end();
+  const tasks::TrainingOutcome result = run_watched(flags, settings, files, tasks::train_clip);
   report_training(flags, result, result.best >= 0 ? message("accuracy ", result.best, " %") : "",
                   "fovea explain " + flags.out + " " + flags.out + "/clips/1 --out strip.png");
 }
@@ -42,15 +33,9 @@ void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClipTraining
 void add_train_clip(CLI::App& train) {
   CLI::App* verb = train.add_subcommand("clip", "a classifier of clips and bags of pictures");
   const auto flags = std::make_shared<TrainFlags>();
-  verb->add_option("--train", flags->train,
-                   "list file, folder of clips, or IDX files of pictures and labels, to train on")
-      ->expected(1, 2)
-      ->type_name("PATH");
-  verb->add_option("--valid", flags->valid,
-                   "the same for validation: held-out data that decides which weights are kept")
-      ->expected(1, 2)
-      ->type_name("PATH");
-  verb->footer(kFooter);
+  add_data_flags(*verb, flags, "list file, folder of clips, or IDX files of pictures and labels, to train on",
+                 "PATH", 2);
+  verb->footer(training_help(kAbout, kExamples));
   add_training<tasks::ClipTraining>(*verb, flags, run);
 }
 

@@ -1,10 +1,13 @@
 // A training as a person watches it: progress and notes, and of a translator sample translations.
 #pragma once
 
+#include <iostream>
 #include <ostream>
 #include <string>
 
 #include "cli/progress.h"
+#include "cli/signals.h"
+#include "cli/train_verb.h"
 #include "tasks/train_translate.h"
 
 namespace fovea::cli {
@@ -42,5 +45,17 @@ class TrainProgress : public RunProgress<Observer> {
     this->say("  translation  " + sample.translation);
   }
 };
+
+// Calls train, one of the functions tasks::train_..., shows its progress and lets signals stop it.
+template <class Progress = RunProgress<tasks::RunObserver>, class Training, class Files, class Train>
+auto run_watched(const TrainFlags& flags, const tasks::TrainSettings<Training>& settings, const Files& files,
+                 Train train) {
+  const StopSignals signals;
+  Progress progress(std::cerr, terminal_columns());
+  auto result = train(files, settings.training, settings.model, settings.options, flags.command, progress,
+                      [] { return StopSignals::received() != 0; });
+  progress.end();
+  return result;
+}
 
 }  // namespace fovea::cli

@@ -1,6 +1,5 @@
 // fovea train series: a model of number sequences, from a table over time or from labelled cases.
 #include "tasks/train_series.h"
-#include "cli/signals.h"
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
 #include "cli/verbs.h"
@@ -8,7 +7,7 @@
 namespace fovea::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kAbout =
     R"help(A table (.csv, .tsv; plain or gzip) has a header and one row for each time step, oldest first: the model reads --steps-in
 steps and forecasts the next --horizon steps of the --target columns. Columns are standardised by their mean and deviation
 in the training part. --split cuts the --train file into training, validation and test parts, in this order; scores on
@@ -18,13 +17,10 @@ A .ts file (the format of the UEA archive) has one series for each line, of one 
 a label (@classLabel) or a number (@targetLabel) to learn.
 
 --patch and --channels independent make a Transformer a PatchTST. --self-attention takes any attention spec, such as
-"scaled_dot / causal & window(24,0) / soft".
+"scaled_dot / causal & window(24,0) / soft".)help";
 
-Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
-exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
-take precedence.
-
-  fovea train series --train ETTh1.csv --split 8640/2880/2880 --steps-in 336 --horizon 96 --out model
+constexpr const char* kExamples =
+    R"help(  fovea train series --train ETTh1.csv --split 8640/2880/2880 --steps-in 336 --horizon 96 --out model
   fovea train series --train JapaneseVowels_TRAIN.ts --valid JapaneseVowels_TEST.ts --out vowels)help";
 
 std::string score_text(const tasks::SeriesOutcome& result) {
@@ -42,12 +38,7 @@ std::string score_text(const tasks::SeriesOutcome& result) {
 
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::SeriesTraining>& settings) {
   const tasks::SeriesFiles files{flags.train[0], flags.valid.empty() ? "" : flags.valid[0], flags.out};
-  const StopSignals signals;
-  RunProgress<tasks::RunObserver> progress(std::cerr, terminal_columns());
-  const tasks::SeriesOutcome result =
-      tasks::train_series(files, settings.training, settings.model, settings.options, flags.command, progress,
-                          [] { return StopSignals::received() != 0; });
-  progress.end();
+  const tasks::SeriesOutcome result = run_watched(flags, settings, files, tasks::train_series);
   const bool forecast = result.goal == tasks::SeriesGoal::forecast;
   if (!result.test.empty()) std::cout << "test part: " << result.test << '\n';
   report_training(flags, result, score_text(result),
@@ -59,14 +50,8 @@ void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::SeriesTraini
 void add_train_series(CLI::App& train) {
   CLI::App* verb = train.add_subcommand("series", "a forecaster or classifier of number sequences");
   const auto flags = std::make_shared<TrainFlags>();
-  verb->add_option("--train", flags->train, "table (.csv, .tsv) or cases (.ts) to train on")
-      ->expected(1)
-      ->type_name("FILE");
-  verb->add_option("--valid", flags->valid,
-                   "the same for validation: held-out data that decides which weights are kept")
-      ->expected(1)
-      ->type_name("FILE");
-  verb->footer(kFooter);
+  add_data_flags(*verb, flags, "table (.csv, .tsv) or cases (.ts) to train on", "FILE", 1);
+  verb->footer(training_help(kAbout, kExamples));
   add_training<tasks::SeriesTraining>(*verb, flags, run);
 }
 

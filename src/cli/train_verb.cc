@@ -121,6 +121,28 @@ std::string command_of(const CLI::App& verb) {
   return command;
 }
 
+void add_data_flags(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, const char* train_help,
+                    const char* type, int most) {
+  CLI::Option* train = verb.add_option("--train", flags->train, train_help)->type_name(type);
+  CLI::Option* valid =
+      verb.add_option("--valid", flags->valid,
+                      "the same for validation: held-out data that decides which weights are kept")
+          ->type_name(type);
+  if (most == 0) return;
+  train->expected(1, most);
+  valid->expected(1, most);
+}
+
+std::string training_help(const char* about, const char* examples) {
+  return std::string(about) + R"help(
+
+Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
+exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
+take precedence.
+
+)help" + examples;
+}
+
 void report_training(const TrainFlags& flags, const tasks::TrainingOutcome& outcome, const std::string& score,
                      const std::string& next) {
   if (outcome.outcome == train::Outcome::interrupted) {

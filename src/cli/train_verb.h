@@ -37,6 +37,14 @@ std::string verb_name(const CLI::App& verb);
 // The line as it was given: "fovea train classify --train a.tsv".
 std::string command_of(const CLI::App& verb);
 
+// --train and --valid. train_help: what --train takes; type: how the help calls a value; most: how many values each may
+// have, 0 for any number.
+void add_data_flags(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, const char* train_help,
+                    const char* type, int most);
+
+// The text below the options: about the task, about every training, examples.
+std::string training_help(const char* about, const char* examples);
+
 // Says how far a run came, with what score, and what comes next. Throws the exit status of a run that was
 // interrupted.
 void report_training(const TrainFlags& flags, const tasks::TrainingOutcome& outcome, const std::string& score,

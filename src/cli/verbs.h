@@ -31,6 +31,8 @@ void add_translate(CLI::App& app);
 // The verbs under `fovea train`.
 void add_train_caption(CLI::App& train);
 void add_train_classify(CLI::App& train);
+void add_train_clip(CLI::App& train);
+void add_train_glimpse(CLI::App& train);
 void add_train_image(CLI::App& train);
 void add_train_series(CLI::App& train);
 void add_train_partition(CLI::App& train);

@@ -66,17 +66,17 @@ bool is_ascii(std::string_view text) {
 
 // BERT's text is changed before it is cut, RoBERTa's is not: a token that wants to be found afterwards is the
 // same there.
-void check_added(const LargeJson& json, const AddedToken& token, WordPieceParts& parts,
+void check_added(const LargeJson& json, const AddedToken& token, WordPieceFile& parts,
                  const std::string& where) {
   require(!is_set(json, "normalized"), where, ": the added token ", in_quotes(token.text),
           " asks for normalized, which is not supported");
   set_mask_strip(token, parts.options, where);
 }
-void check_added(const LargeJson&, const AddedToken& token, ByteBpeParts& parts, const std::string& where) {
+void check_added(const LargeJson&, const AddedToken& token, ByteBpeFile& parts, const std::string& where) {
   set_mask_strip(token, parts.options, where);
 }
 // What is looked for in changed text could stand elsewhere than in raw text.
-void check_added(const LargeJson& json, const AddedToken& token, UnigramParts& parts,
+void check_added(const LargeJson& json, const AddedToken& token, UnigramFile& parts,
                  const std::string& where) {
   require(!is_set(json, "normalized") || is_ascii(token.text), where, ": the added token ",
           in_quotes(token.text), " asks for normalized, which is not supported");
@@ -220,7 +220,7 @@ std::string type_of(const LargeJson& json) {
 }
 
 // Precompiled, alone or followed by what newer files put against white space.
-void read_unigram_normalizer(const LargeJson& json, UnigramParts& parts, const std::string& name) {
+void read_unigram_normalizer(const LargeJson& json, UnigramFile& parts, const std::string& name) {
   if (json.is_null()) return;
   std::vector<const LargeJson*> steps;
   if (type_of(json) == "Sequence" && json.contains("normalizers") && json["normalizers"].is_array())
@@ -262,7 +262,7 @@ void check_metaspace(const LargeJson& json, const std::string& name) {
       "not supported");
 }
 
-void read_unigram_cutter(const LargeJson& json, UnigramParts& parts, const std::string& name) {
+void read_unigram_cutter(const LargeJson& json, UnigramFile& parts, const std::string& name) {
   parts.split_white = type_of(json) == "Sequence";
   if (!parts.split_white) return check_metaspace(json, name);
   const LargeJson steps = json.value("pretokenizers", LargeJson());
@@ -300,7 +300,7 @@ const WordPieceOptions kMpnetOptions = {.begin = "<s>",
                                         .doubled = true};
 
 // options: those that the files do not change.
-WordPieceParts read_wordpiece(const fs::path& folder, std::string& name, const WordPieceOptions& options) {
+WordPieceFile read_wordpiece(const fs::path& folder, std::string& name, const WordPieceOptions& options) {
   const fs::path lines = folder / "vocab.txt", json = folder / "tokenizer.json";
   if (path_exists(lines)) {
     name = lines.string();
@@ -311,7 +311,7 @@ WordPieceParts read_wordpiece(const fs::path& folder, std::string& name, const W
   return parse_wordpiece_json(read_text(json, kLargestFile), name, options);
 }
 
-ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
+ByteBpeFile read_byte_bpe(const fs::path& folder, std::string& name) {
   const fs::path vocabulary = folder / "vocab.json", merges = folder / "merges.txt",
                  json = folder / "tokenizer.json";
   if (path_exists(vocabulary) && path_exists(merges)) {
@@ -327,7 +327,7 @@ ByteBpeParts read_byte_bpe(const fs::path& folder, std::string& name) {
 }
 
 // What transformers prefers comes first: tokenizer.json.
-UnigramParts read_unigram(const fs::path& folder, std::string& name) {
+UnigramFile read_unigram(const fs::path& folder, std::string& name) {
   const fs::path json = folder / "tokenizer.json", model = folder / "sentencepiece.bpe.model";
   const bool from_json = path_exists(json);
   require(from_json || path_exists(model), folder.string(),
@@ -369,7 +369,7 @@ bool holds_pieces(const fs::path& folder) {
 }
 
 // What transformers prefers comes first: tokenizer.json.
-UnigramParts read_big_bird(const fs::path& folder, std::string& name) {
+UnigramFile read_big_bird(const fs::path& folder, std::string& name) {
   const fs::path json = folder / "tokenizer.json", model = folder / "spiece.model";
   const bool from_json = path_exists(json);
   name = (from_json ? json : model).string();
@@ -390,15 +390,15 @@ void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, cons
           " rows; the vocabulary file is cut short, or of another model");
 }
 
-WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name,
-                                    const WordPieceOptions& marks) {
+WordPieceFile parse_wordpiece_json(std::string_view text, const std::string& name,
+                                   const WordPieceOptions& marks) {
   const LargeJson json = parse_large_json(text, name);
   require(json.is_object(), name, ": wanted an object with model, normalizer and pre_tokenizer");
   const LargeJson& model = typed_member(json, "model", "WordPiece", name);
   const LargeJson& normalizer = typed_member(json, "normalizer", "BertNormalizer", name);
   typed_member(json, "pre_tokenizer", "BertPreTokenizer", name);
   require(model.contains("vocab"), name, ": the model has no vocab");
-  WordPieceParts parts{tokens_by_id(model["vocab"], name), marks};
+  WordPieceFile parts{tokens_by_id(model["vocab"], name), marks};
   WordPieceOptions& options = parts.options;
   if (model.contains("unk_token")) options.unknown = token_text(model["unk_token"], name + ": unk_token");
   if (model.contains("continuing_subword_prefix"))
@@ -416,7 +416,7 @@ WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& na
   return parts;
 }
 
-ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name) {
+ByteBpeFile parse_byte_bpe_json(std::string_view text, const std::string& name) {
   const LargeJson json = parse_large_json(text, name);
   require(json.is_object(), name, ": wanted an object with model and pre_tokenizer");
   const LargeJson& model = typed_member(json, "model", "BPE", name);
@@ -428,21 +428,21 @@ ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name)
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
     require(!model.contains(affix) || model[affix].is_null() || model[affix] == "", name, ": ", affix,
             " is set, which is not supported");
-  ByteBpeParts parts{tokens_by_id(model["vocab"], name), {}, {}};
+  ByteBpeFile parts{tokens_by_id(model["vocab"], name), {}, {}};
   for (const LargeJson& merge : model["merges"]) parts.merges.push_back(merge_of(merge, name));
   read_flag(cutter, "add_prefix_space", parts.options.prefix_space, name);
   read_added_list(json, parts, name);
   return parts;
 }
 
-UnigramParts parse_unigram_json(std::string_view text, const std::string& name, const UnigramOptions& marks) {
+UnigramFile parse_unigram_json(std::string_view text, const std::string& name, const UnigramOptions& marks) {
   const LargeJson json = parse_large_json(text, name);
   require(json.is_object(), name, ": wanted an object with model and pre_tokenizer");
   const LargeJson& model = typed_member(json, "model", "Unigram", name);
   require(model.contains("vocab") && model["vocab"].is_array() && !model["vocab"].empty(), name,
           ": the model has no vocab");
   require(!is_set(model, "byte_fallback"), name, ": byte_fallback is set, which is not supported");
-  UnigramParts parts;
+  UnigramFile parts;
   parts.options = marks;
   for (const LargeJson& entry : model["vocab"]) {
     require(entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number(), name,
@@ -463,12 +463,12 @@ UnigramParts parse_unigram_json(std::string_view text, const std::string& name, 
   return parts;
 }
 
-void apply_tokenizer_config(const LargeJson& json, UnigramParts& parts, const std::string& name) {
+void apply_tokenizer_config(const LargeJson& json, UnigramFile& parts, const std::string& name) {
   read_marks(json, {"XLMRobertaTokenizer", "BigBirdTokenizer"}, parts, name);
   read_added_object(json, parts, name);
 }
 
-void apply_tokenizer_config(const LargeJson& json, WordPieceParts& parts, const std::string& name) {
+void apply_tokenizer_config(const LargeJson& json, WordPieceFile& parts, const std::string& name) {
   read_marks(json, {"BertTokenizer", "DistilBertTokenizer", "MPNetTokenizer"}, parts, name);
   bool basic = true;
   read_flag(json, "do_basic_tokenize", basic, name);
@@ -479,7 +479,7 @@ void apply_tokenizer_config(const LargeJson& json, WordPieceParts& parts, const 
   read_added_object(json, parts, name);
 }
 
-void apply_tokenizer_config(const LargeJson& json, ByteBpeParts& parts, const std::string& name) {
+void apply_tokenizer_config(const LargeJson& json, ByteBpeFile& parts, const std::string& name) {
   read_marks(json, {"RobertaTokenizer", "LongformerTokenizer"}, parts, name);
   read_flag(json, "add_prefix_space", parts.options.prefix_space, name);
   if (json.contains("mask_token") && json["mask_token"].is_object())
@@ -491,19 +491,19 @@ EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::strin
   EncoderTokenizer loaded;
   std::string name;
   if (model_type == "roberta" || (may_have_any(model_type) && holds_byte_bpe(folder))) {
-    ByteBpeParts parts = read_byte_bpe(folder, name);
+    ByteBpeFile parts = read_byte_bpe(folder, name);
     loaded.max_tokens = read_tokenizer_config(folder, parts);
     loaded.tokenizer = make_byte_bpe(std::move(parts.tokens), parts.merges, parts.options, name);
     return loaded;
   }
   const bool big_bird = may_have_any(model_type) && holds_pieces(folder);
   if (model_type == "xlm-roberta" || big_bird) {
-    UnigramParts parts = big_bird ? read_big_bird(folder, name) : read_unigram(folder, name);
+    UnigramFile parts = big_bird ? read_big_bird(folder, name) : read_unigram(folder, name);
     loaded.max_tokens = read_tokenizer_config(folder, parts);
     loaded.tokenizer = make_unigram(std::move(parts), name);
     return loaded;
   }
-  WordPieceParts parts =
+  WordPieceFile parts =
       read_wordpiece(folder, name, model_type == "mpnet" ? kMpnetOptions : WordPieceOptions{});
   loaded.max_tokens = read_tokenizer_config(folder, parts);
   loaded.tokenizer = make_wordpiece(std::move(parts.tokens), parts.options, name);

@@ -30,30 +30,30 @@ void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, cons
 
 // A WordPiece vocabulary out of the content of a tokenizer.json, with the settings that stand there. `name`
 // begins messages.
-struct WordPieceParts {
+struct WordPieceFile {
   std::vector<std::string> tokens;
   WordPieceOptions options;
 };
 // marks: what the file does not say, such as the spelling of the marks.
-WordPieceParts parse_wordpiece_json(std::string_view text, const std::string& name,
-                                    const WordPieceOptions& marks = {});
+WordPieceFile parse_wordpiece_json(std::string_view text, const std::string& name,
+                                   const WordPieceOptions& marks = {});
 
 // The same of byte-level BPE.
-struct ByteBpeParts {
+struct ByteBpeFile {
   std::vector<std::string> tokens;
   std::vector<Merge> merges;
   ByteBpeOptions options;
 };
-ByteBpeParts parse_byte_bpe_json(std::string_view text, const std::string& name);
+ByteBpeFile parse_byte_bpe_json(std::string_view text, const std::string& name);
 
 // The same of a SentencePiece unigram model: its pieces and scores, character replacements, and how white space is
 // cut.
-UnigramParts parse_unigram_json(std::string_view text, const std::string& name,
-                                const UnigramOptions& marks = {});
+UnigramFile parse_unigram_json(std::string_view text, const std::string& name,
+                               const UnigramOptions& marks = {});
 
 // Sets what a tokenizer_config.json says. Tokens that were added to the vocabulary are appended to it.
-void apply_tokenizer_config(const nlohmann::json& json, WordPieceParts& parts, const std::string& name);
-void apply_tokenizer_config(const nlohmann::json& json, ByteBpeParts& parts, const std::string& name);
-void apply_tokenizer_config(const nlohmann::json& json, UnigramParts& parts, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, WordPieceFile& parts, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, ByteBpeFile& parts, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, UnigramFile& parts, const std::string& name);
 
 }  // namespace fovea::data

@@ -14,9 +14,14 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kLargestFile = uint64_t{1} << 28;
-constexpr const char* kFiles[] = {
-    "source.spm",           "target.spm", "vocab.json", "target_vocab.json", "special_tokens_map.json",
-    "tokenizer_config.json"};
+// What a folder keeps when it is saved again; the last is how `transformers` searches for translations.
+constexpr const char* kFiles[] = {"source.spm",
+                                  "target.spm",
+                                  "vocab.json",
+                                  "target_vocab.json",
+                                  "special_tokens_map.json",
+                                  "tokenizer_config.json",
+                                  "generation_config.json"};
 
 bool is_language(std::string_view token) {
   return token.size() > 4 && token.starts_with(">>") && token.ends_with("<<");

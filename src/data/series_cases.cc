@@ -114,12 +114,11 @@ class CaseReader {
     } else if (tag == "univariate") {
       if (says_yes()) cases_.features = 1;
     } else if (tag == "dimension" || tag == "dimensions") {
-      const auto count = words.empty() ? std::optional<float>() : number_of(words[0]);
-      require(
-          count && *count >= 1 && *count <= static_cast<float>(kMostFeatures) && *count == std::floor(*count),
-          place, ": got ", in_quotes(words.empty() ? "" : words[0]),
-          ", wanted a number of features from 1 to ", kMostFeatures);
-      cases_.features = static_cast<int64_t>(*count);
+      const float count = words.empty() ? 0 : number_of(words[0]).value_or(0);
+      require(count >= 1 && count <= static_cast<float>(kMostFeatures) && count == std::floor(count), place,
+              ": got ", in_quotes(words.empty() ? "" : words[0]), ", wanted a number of features from 1 to ",
+              kMostFeatures);
+      cases_.features = static_cast<int64_t>(count);
     } else if (tag == "targetlabel") {
       if (says_yes()) cases_.target = CaseTarget::number;
     } else if (tag == "classlabel") {

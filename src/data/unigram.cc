@@ -29,7 +29,7 @@ std::string metaspace(std::string_view text) {
 
 class Unigram final : public MarkedTokenizer {
  public:
-  Unigram(UnigramParts parts, PieceModel model, std::optional<ReplacementTable> table, const Marks& marks)
+  Unigram(UnigramFile parts, PieceModel model, std::optional<ReplacementTable> table, const Marks& marks)
       : MarkedTokenizer(marks),
         tokens_(std::move(parts.tokens)),
         ids_(std::move(parts.ids)),
@@ -123,12 +123,12 @@ class Unigram final : public MarkedTokenizer {
 
 }  // namespace
 
-UnigramParts parse_xlm_roberta_model(std::string bytes, const std::string& name) {
+UnigramFile parse_xlm_roberta_model(std::string bytes, const std::string& name) {
   const PieceModel model(bytes, name);
   require(model.unknown() == 0 && model.begin() == 1 && model.end() == 2 && model.size() > 3, name,
           ": ids of <unk>, <s>, </s> are ", model.unknown(), ", ", model.begin(), ", ", model.end(),
           ", wanted 0, 1, 2; is it the model of an XLM-RoBERTa tokenizer?");
-  UnigramParts parts;
+  UnigramFile parts;
   parts.model = std::move(bytes);
   parts.tokens = {"<s>", "<pad>", "</s>", "<unk>"};
   parts.ids = {3, 0, 2};
@@ -144,9 +144,9 @@ UnigramOptions big_bird_options() {
   return {.begin = "[CLS]", .end = "[SEP]", .mask = "[MASK]", .doubled = false};
 }
 
-UnigramParts parse_big_bird_model(std::string bytes, const std::string& name) {
+UnigramFile parse_big_bird_model(std::string bytes, const std::string& name) {
   const PieceModel model(bytes, name);
-  UnigramParts parts;
+  UnigramFile parts;
   parts.options = big_bird_options();
   parts.options.unknown = model.piece(model.unknown());
   parts.model = std::move(bytes);
@@ -160,7 +160,7 @@ UnigramParts parse_big_bird_model(std::string bytes, const std::string& name) {
   return parts;
 }
 
-std::unique_ptr<MarkedTokenizer> make_unigram(UnigramParts parts, const std::string& name) {
+std::unique_ptr<MarkedTokenizer> make_unigram(UnigramFile parts, const std::string& name) {
   constexpr size_t kMostWhole = 10'000;  // each is looked for in every text
   const UnigramOptions& options = parts.options;
   require(parts.tokens.size() < std::numeric_limits<int32_t>::max(), name, ": ", parts.tokens.size(),

@@ -24,7 +24,7 @@ struct UnigramOptions {
 // BigBird's marks, which are BERT's.
 UnigramOptions big_bird_options();
 
-struct UnigramParts {
+struct UnigramFile {
   std::vector<std::string> tokens;  // a token's id is its place
   UnigramOptions options;
   // One of the two. A model file, with the id of each of its pieces:
@@ -41,12 +41,12 @@ struct UnigramParts {
 
 // From the content of a sentencepiece.bpe.model: <s>, <pad>, </s> and <unk>, the other pieces of the model in its
 // order, and <mask>. Throws Error when its first pieces are not <unk>, <s> and </s>.
-UnigramParts parse_xlm_roberta_model(std::string bytes, const std::string& name);
+UnigramFile parse_xlm_roberta_model(std::string bytes, const std::string& name);
 
 // From the content of a spiece.model: the pieces of the model in its order, marks among them.
-UnigramParts parse_big_bird_model(std::string bytes, const std::string& name);
+UnigramFile parse_big_bird_model(std::string bytes, const std::string& name);
 
 // `name` is for messages. Throws Error on tokens that are empty or stand twice, and on marks that are missing.
-std::unique_ptr<MarkedTokenizer> make_unigram(UnigramParts parts, const std::string& name);
+std::unique_ptr<MarkedTokenizer> make_unigram(UnigramFile parts, const std::string& name);
 
 }  // namespace fovea::data

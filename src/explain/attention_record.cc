@@ -89,17 +89,17 @@ std::vector<const AttentionLayer*> AttentionRecord::layers_of(AttentionKind kind
   return found;
 }
 
-AttentionObserver::Wish AttentionRecorder::wish(const Call& call) {
+AttentionObserver::Capture AttentionRecorder::capture(const Call& call) {
   const auto place = place_of(call.site);
   if (!place || std::find(kinds_.begin(), kinds_.end(), place->kind) == kinds_.end()) return {};
-  Wish all{std::vector<int32_t>(static_cast<size_t>(call.heads)),
-           std::vector<int32_t>(static_cast<size_t>(call.queries))};
+  Capture all{std::vector<int32_t>(static_cast<size_t>(call.heads)),
+              std::vector<int32_t>(static_cast<size_t>(call.queries))};
   std::iota(all.heads.begin(), all.heads.end(), 0);
   std::iota(all.rows.begin(), all.rows.end(), 0);
   return all;
 }
 
-void AttentionRecorder::see(const Call& call, const Wish&, const Sight& sight) {
+void AttentionRecorder::observe(const Call& call, const Capture&, const Captured& captured) {
   FOVEA_ASSERT(call.batch == 1);
   const Place place = *place_of(call.site);
   auto layer = std::find_if(layers_.begin(), layers_.end(), [&](const AttentionLayer& seen) {
@@ -110,7 +110,7 @@ void AttentionRecorder::see(const Call& call, const Wish&, const Sight& sight) {
                        std::vector<WeightMatrix>(static_cast<size_t>(call.heads), {0, call.keys, {}})});
     layer = layers_.end() - 1;
   }
-  const Tensor weights = sight.weights.contiguous();
+  const Tensor weights = captured.weights.contiguous();
   const int64_t size = call.queries * call.keys;
   for (int64_t h = 0; h < call.heads; ++h) {
     WeightMatrix& head = layer->heads[static_cast<size_t>(h)];

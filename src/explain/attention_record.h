@@ -73,8 +73,8 @@ class AttentionRecorder : public AttentionObserver {
   explicit AttentionRecorder(std::vector<AttentionKind> kinds = {kAttentionKinds.begin(),
                                                                  kAttentionKinds.end()})
       : kinds_(std::move(kinds)) {}
-  Wish wish(const Call& call) override;
-  void see(const Call& call, const Wish& wish, const Sight& sight) override;
+  Capture capture(const Call& call) override;
+  void observe(const Call& call, const Capture& capture, const Captured& captured) override;
   // What was seen, sorted.
   std::vector<AttentionLayer> take();
 

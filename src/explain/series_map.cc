@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostRows = 16;
 constexpr double kWidth = 900, kLeft = 150, kRight = 60, kTop = 46;
-constexpr double kCurve = 64, kStrip = 14, kGap = 16, kBottom = 64;
+constexpr double kCurve = 64, kStrip = 14, kGap = 16, kBottom = 76;
 constexpr double kFontSize = 12, kTitleSize = 14;
 
 int64_t steps_of(const SeriesMap& map) {
@@ -74,7 +74,8 @@ class Painter {
         y += kCurve;
       }
       strip(row, y);
-      text(row.name, kLeft - 10, row.past.empty() ? y + kStrip / 2 : y - kCurve / 2, 1, kFontSize, 0.1);
+      text(row.name, kLeft - 10, row.past.empty() ? y + kStrip / 2 : y - kCurve / 2, 1, kFontSize, 0.1,
+           kLeft - 20);
       text(percent_text(weight_of(row)), kWidth - kRight + 8, y + kStrip / 2, 0, kFontSize, 0.4);
       y += kStrip + kGap;
     }
@@ -95,9 +96,9 @@ class Painter {
   }
 
   // y is the middle; anchor 0: x is the left end, 1: the right end, 0.5: the middle.
-  void text(const std::string& words, double x, double y, double anchor, double size, double grey) {
-    const Layout layout =
-        layout_text(canvas_, words, size, {.width = anchor == 1 ? kLeft - 20 : kWidth - 24});
+  void text(const std::string& words, double x, double y, double anchor, double size, double grey,
+            double width = kWidth - 24) {
+    const Layout layout = layout_text(canvas_, words, size, {.width = width});
     const PictureSize room = size_of(layout.get());
     cairo_set_source_rgb(canvas_, grey, grey, grey);
     show_text(canvas_, layout.get(), x - anchor * room.width, y - room.height / 2);
@@ -157,13 +158,15 @@ class Painter {
       cairo_line_to(canvas_, now, y + 4);
       cairo_stroke(canvas_);
       cairo_set_dash(canvas_, nullptr, 0, 0);
-      text(map_.end, kWidth - kRight, y + 12, 1, kFontSize, 0.3);
+      // On a line of its own: a short forecast leaves no room beside the name of the last step.
+      text(map_.end, kWidth - kRight, y + 28, 1, kFontSize, 0.3);
     }
     text(map_.first, kLeft, y + 12, 0, kFontSize, 0.3);
-    text(map_.last, now, y + 12, ahead_ > 0 ? 0.5 : 1, kFontSize, 0.3);
-    text(message("white: weight 0, darkest: ", weight_text(double{largest_}), map_.note.empty() ? "" : "; ",
+    text(map_.last, now, y + 12, 1, kFontSize, 0.3);
+    text(message("white: weight 0, darkest: ", weight_text(double{largest_}),
+                 "; on the right: the share of the weight of each row", map_.note.empty() ? "" : "; ",
                  map_.note),
-         12, y + 40, 0, kFontSize, 0.3);
+         12, y + 52, 0, kFontSize, 0.3);
   }
 
   cairo_t* canvas_;

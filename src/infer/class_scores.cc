@@ -11,16 +11,17 @@ double share(int64_t part, int64_t whole) {
 
 }  // namespace
 
-ClassScores score_classes(std::span<const int32_t> told, std::span<const int32_t> wanted, int64_t classes) {
-  require(told.size() == wanted.size() && !told.empty(), "scores: ", told.size(), " classes told for ",
-          wanted.size(), " texts, wanted as many, and at least one");
+ClassScores score_classes(std::span<const int32_t> predictions, std::span<const int32_t> wanted,
+                          int64_t classes) {
+  require(predictions.size() == wanted.size() && !predictions.empty(), "scores: ", predictions.size(),
+          " classes predicted for ", wanted.size(), " texts, wanted as many, and at least one");
   ClassScores scores;
   scores.classes.resize(static_cast<size_t>(classes));
   scores.confusion.resize(static_cast<size_t>(classes * classes));
   const auto cell = [&](int64_t row, int64_t column) -> int64_t& {
     return scores.confusion[static_cast<size_t>(row * classes + column)];
   };
-  for (size_t i = 0; i < told.size(); ++i) ++cell(wanted[i], told[i]);
+  for (size_t i = 0; i < predictions.size(); ++i) ++cell(wanted[i], predictions[i]);
   int64_t right = 0;
   for (int64_t c = 0; c < classes; ++c) {
     ClassScore& one = scores.classes[static_cast<size_t>(c)];
@@ -35,24 +36,24 @@ ClassScores score_classes(std::span<const int32_t> told, std::span<const int32_t
     one.f1 = share(2 * cell(c, c), named + one.count);
     scores.macro_f1 += one.f1 / static_cast<double>(classes);
   }
-  scores.accuracy = share(right, static_cast<int64_t>(told.size()));
+  scores.accuracy = share(right, static_cast<int64_t>(predictions.size()));
   return scores;
 }
 
-LabelSetScores score_label_sets(std::span<const uint8_t> told, std::span<const uint8_t> wanted,
+LabelSetScores score_label_sets(std::span<const uint8_t> predictions, std::span<const uint8_t> wanted,
                                 int64_t labels) {
-  require(labels > 0 && told.size() == wanted.size() && !told.empty() &&
-              told.size() % static_cast<size_t>(labels) == 0,
-          "scores: ", told.size(), " decisions for ", wanted.size(), " of ", labels,
+  require(labels > 0 && predictions.size() == wanted.size() && !predictions.empty() &&
+              predictions.size() % static_cast<size_t>(labels) == 0,
+          "scores: ", predictions.size(), " decisions for ", wanted.size(), " of ", labels,
           " labels, wanted as many, and at least one text");
   LabelSetScores scores;
   scores.labels.resize(static_cast<size_t>(labels));
   std::vector<int64_t> right(static_cast<size_t>(labels)), named(static_cast<size_t>(labels));
-  const size_t texts = told.size() / static_cast<size_t>(labels);
+  const size_t texts = predictions.size() / static_cast<size_t>(labels);
   for (size_t t = 0; t < texts; ++t) {
     bool all = true;
     for (size_t c = 0; c < static_cast<size_t>(labels); ++c) {
-      const bool said = told[t * static_cast<size_t>(labels) + c] != 0;
+      const bool said = predictions[t * static_cast<size_t>(labels) + c] != 0;
       const bool is = wanted[t * static_cast<size_t>(labels) + c] != 0;
       scores.labels[c].count += is;
       named[c] += said;

@@ -21,7 +21,8 @@ struct ClassScores {
 };
 
 // Both: one class in [0, classes) a text, as many of each and at least one.
-ClassScores score_classes(std::span<const int32_t> told, std::span<const int32_t> wanted, int64_t classes);
+ClassScores score_classes(std::span<const int32_t> predictions, std::span<const int32_t> wanted,
+                          int64_t classes);
 
 // Texts with any number of labels each.
 struct LabelSetScores {
@@ -31,7 +32,7 @@ struct LabelSetScores {
   std::vector<ClassScore> labels;
 };
 // told, wanted: [texts, labels] of 0 and 1, as many of each and at least one text.
-LabelSetScores score_label_sets(std::span<const uint8_t> told, std::span<const uint8_t> wanted,
+LabelSetScores score_label_sets(std::span<const uint8_t> predictions, std::span<const uint8_t> wanted,
                                 int64_t labels);
 
 }  // namespace fovea::infer

@@ -43,10 +43,10 @@ Numbers ranks(const Numbers& values) {
 
 }  // namespace
 
-NumberScores score_numbers(std::span<const float> told, std::span<const float> wanted) {
-  require(told.size() == wanted.size() && !told.empty(), "scores: ", told.size(), " numbers told for ",
-          wanted.size(), " texts, wanted as many, and at least one");
-  const Numbers a(told.begin(), told.end()), b(wanted.begin(), wanted.end());
+NumberScores score_numbers(std::span<const float> predictions, std::span<const float> wanted) {
+  require(predictions.size() == wanted.size() && !predictions.empty(), "scores: ", predictions.size(),
+          " numbers predicted for ", wanted.size(), " texts, wanted as many, and at least one");
+  const Numbers a(predictions.begin(), predictions.end()), b(wanted.begin(), wanted.end());
   NumberScores scores{.pearson = correlation(a, b), .spearman = correlation(ranks(a), ranks(b))};
   for (size_t i = 0; i < a.size(); ++i) {
     scores.squared_error += (a[i] - b[i]) * (a[i] - b[i]) / static_cast<double>(a.size());

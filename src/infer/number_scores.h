@@ -12,6 +12,6 @@ struct NumberScores {
 };
 
 // As many of each, at least one.
-NumberScores score_numbers(std::span<const float> told, std::span<const float> wanted);
+NumberScores score_numbers(std::span<const float> predictions, std::span<const float> wanted);
 
 }  // namespace fovea::infer

@@ -1,5 +1,8 @@
 #include "io/weight_folder.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <set>
 
 #include "io/file.h"
@@ -68,9 +71,23 @@ void WeightFolder::open(const fs::path& path) {
 }
 
 Tensor WeightFolder::tensor(const std::string& name) const {
+  // Whole numbers are weights that were quantised in a way that this folder's config does not tell.
+  const Dtype dtype = entry(name).dtype;
+  require(dtype == Dtype::f32 || dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f64, where_,
+          ": ", in_quotes(name), " is of ", dtype_name(dtype), ", wanted F32, F16, BF16 or F64");
   Tensor tensor = file_of(name)->mapped(name);
   require_finite(tensor, name, where_);
   return tensor;
+}
+
+void WeightFolder::release(const std::string& name) const {
+  const SafetensorsFile& file = *file_of(name);
+  const std::span<const std::byte> bytes = file->bytes(file->entry(name));
+  // Whole pages alone: those at the ends hold other tensors too.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = (address + page - 1) / page * page, end = (address + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 const SafetensorsFile* WeightFolder::file_of(const std::string& name) const {

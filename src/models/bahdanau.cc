@@ -114,7 +114,7 @@ Bahdanau::Memory Bahdanau::encode(const Sentences& source, nn::Context& context)
   return memory;
 }
 
-Bahdanau::TokenParts Bahdanau::token_parts(const Var& embedded) const {
+Bahdanau::TokenTerms Bahdanau::token_terms(const Var& embedded) const {
   if (from_token_.in_use() == nullptr)
     return {linear(embedded, decoder.embedding, decoder.bias),
             linear(embedded, readout.embedding, readout.bias)};
@@ -130,8 +130,8 @@ Var Bahdanau::maxed(const Var& read) const {
 Var Bahdanau::states(const data::Batch& batch, nn::Context& context) const {
   const Sentences source(batch.source, batch.source_lengths), target(batch.target_in, batch.target_lengths);
   const Memory memory = encode(source, context);
-  const TokenParts tokens =
-      token_parts(dropped(embedding(target_embedding, target.ids), config_.dropout, context));
+  const TokenTerms tokens =
+      token_terms(dropped(embedding(target_embedding, target.ids), config_.dropout, context));
   AttentiveGru steps{.products = tokens.gates,
                      .state = memory.state,
                      .keys = memory.keys,

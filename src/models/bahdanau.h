@@ -126,10 +126,10 @@ class Bahdanau : public TranslationModel {
   Bahdanau(const RnnConfig& config, const Choice& attention, Rng& rng);
 
   // What of gates and readout depends on the token alone, [tokens, 3 H] and [tokens, readout].
-  struct TokenParts {
+  struct TokenTerms {
     Var gates, readout;
   };
-  TokenParts token_parts(const Var& embedded) const;
+  TokenTerms token_terms(const Var& embedded) const;
   // What a step sees of the source: [rows, 3 H + readout]. from_state: what from_state_ makes of the state.
   Tensor attend(const State& state, const Tensor& from_state) const;
   // read: [rows, readout] -> what the output layer reads, [rows, E].

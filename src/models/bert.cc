@@ -5,6 +5,7 @@
 #include <concepts>
 
 #include "autograd/ops.h"
+#include "autograd/tape.h"
 #include "models/long_attention.h"
 #include "nn/init.h"
 #include "nn/positions.h"
@@ -337,6 +338,14 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
   if (nn::parameters_are_drawn()) draw(parameters(), rng);
 }
 
+void Bert::pack_layer(int64_t layer, Compute compute) {
+  const nn::Module& module = *encoder.layers.at(static_cast<size_t>(layer));
+  packed_layers_.emplace_back(module, compute);
+  // A layer's matrices are read by its projections alone.
+  for (const nn::NamedParameter& parameter : module.parameters())
+    if (parameter.value.rank() == 2 && !parameter.value.is_same(relative_bias)) drop_value(parameter.value);
+}
+
 void Bert::draw(std::span<const nn::NamedParameter> parameters, Rng& rng) const {
   for (const auto& [name, parameter] : parameters) {
     const Shape& shape = parameter.shape();
@@ -358,6 +367,12 @@ void Bert::choose_global(const std::string& choice, const data::Tokenizer& token
           config_.model_type, " every token sees all tokens");
   global_ = choice == "none" ? data::GlobalTokens() : data::GlobalTokens(choice, tokenizer);
   config_.global_tokens = choice;
+}
+
+std::vector<int64_t> Bert::global_places(std::span<const int32_t> ids) const {
+  if (!config_.is_long()) return {};
+  const auto tokens = static_cast<int32_t>(ids.size());
+  return LongAttention(config_, {ids, {&tokens, 1}}, global_, false).global_rows();
 }
 
 void Bert::choose_random_blocks(const std::string& choice) {

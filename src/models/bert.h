@@ -149,6 +149,10 @@ class Bert : public nn::Module {
   // hidden: [tokens, E] -> [texts, 2]: the second text of a pair follows the first, or does not.
   Var next_logits(const Var& hidden, std::span<const int64_t> lengths) const;
 
+  // Packs a layer for use and gives the memory of its matrices back: from then on the network can only be used, by way of
+  // nn::Prepared, and neither be trained nor saved.
+  void pack_layer(int64_t layer, Compute compute);
+
   // Draws the named parameters anew.
   void draw(std::span<const nn::NamedParameter> parameters, Rng& rng) const;
 
@@ -167,6 +171,9 @@ class Bert : public nn::Module {
   // Longformer and BigBird: which tokens are global from now on, "none" or as data::GlobalTokens has it. Throws Error for other
   // models, whose tokens all see each other, and on a choice that makes no sense.
   void choose_global(const std::string& choice, const data::Tokenizer& tokenizer);
+  // The places of one text's tokens that see the whole text and are seen by all of it, in use; none of other models,
+  // where every token does.
+  std::vector<int64_t> global_places(std::span<const int32_t> ids) const;
   // BigBird, in training: "paper", "hf-eval" or "none". Throws Error for other models.
   void choose_random_blocks(const std::string& choice);
   // What a config file should say of a classifier's labels and texts.
@@ -188,6 +195,7 @@ class Bert : public nn::Module {
   BertHeads heads_;
   data::GlobalTokens global_;
   nn::Projection token_output_;  // of masked_lm
+  std::vector<nn::Prepared> packed_layers_;
 };
 
 }  // namespace fovea::models

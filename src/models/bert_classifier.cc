@@ -1,5 +1,6 @@
 #include "models/bert_classifier.h"
 
+#include "autograd/ops_math.h"
 #include "base/error.h"
 
 namespace fovea::models {
@@ -10,7 +11,13 @@ BertClassifier::BertClassifier(std::unique_ptr<Bert> bert) : bert_(std::move(ber
 }
 
 Var BertClassifier::logits(const Sentences& texts, nn::Context& context) const {
-  return bert_->class_logits(bert_->hidden(texts, texts.types(), context), texts.lengths, context);
+  const Var logits =
+      bert_->class_logits(bert_->hidden(texts, texts.types(), context), texts.lengths, context);
+  return sigmoid_ ? sigmoid(logits) : logits;
+}
+
+ClassificationModel::TextView BertClassifier::view(std::span<const int32_t> ids) const {
+  return {.global = bert_->global_places(ids)};
 }
 
 }  // namespace fovea::models

@@ -15,11 +15,16 @@ class BertClassifier : public ClassificationModel {
   explicit BertClassifier(std::unique_ptr<Bert> bert);
   data::TextForm form() const override { return data::TextForm::marked; }
   Var logits(const Sentences& texts, nn::Context& context) const override;
+  // Longformer and BigBird: the global tokens, those of BigBird's global blocks among them.
+  TextView view(std::span<const int32_t> ids) const override;
+  // From now on logits() go through a sigmoid: the scores of cross-encoders with one label, in use.
+  void use_sigmoid() { sigmoid_ = true; }
   const Bert& bert() const { return *bert_; }
   Bert& bert() { return *bert_; }
 
  private:
   std::unique_ptr<Bert> bert_;
+  bool sigmoid_ = false;
 };
 
 }  // namespace fovea::models

@@ -96,15 +96,21 @@ void refuse_leftovers(const WeightFolder& weights, const BertConfig& config, con
   }
 }
 
-// The tensor of one parameter, its parts joined. Throws Error naming a part of another shape.
-Tensor read(const WeightFolder& weights, const Names& names, const BertName& name, const Shape& shape) {
+// The file's names of one parameter's parts.
+std::vector<std::string> parts_of(const WeightFolder& weights, const Names& names, const BertName& name) {
   std::vector<std::string> found;
   for (const std::string& theirs : name.theirs) {
     found.push_back(names.find(theirs, name.of_head));
     require(!found.back().empty(), weights.where(), ": no tensor ",
             in_quotes(name.of_head ? theirs : names.prefix() + theirs));
   }
-  return joined_tensor(weights, found, shape);
+  return found;
+}
+
+// The layer that a parameter belongs to; -1: none.
+int64_t layer_of(const BertName& name) {
+  constexpr std::string_view kLayers = "encoder.layers.";
+  return name.ours.starts_with(kLayers) ? std::stoll(name.ours.substr(kLayers.size())) : -1;
 }
 
 // What a wanted model can take from the folder: the encoder, and of the heads what is there. A classifier of
@@ -152,7 +158,8 @@ BertHeads heads_in(const WeightFolder& weights, const BertConfig& config) {
   return heads;
 }
 
-LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertHeads>& heads) {
+LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertHeads>& heads,
+                     std::optional<Compute> use) {
   const BertConfig config = read_bert_config(folder);
   const WeightFolder weights(folder);
   const Names names(weights, config);
@@ -170,11 +177,22 @@ LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertH
   }
   std::unordered_map<std::string, Var> fresh;
   for (const auto& [name, parameter] : loaded.network->parameters()) fresh.emplace(name, parameter);
-  for (const BertName& name : names_to_read(config, loaded.network->heads(), there, names)) {
-    const auto place = fresh.find(name.ours);
+  const std::vector<BertName> wanted = names_to_read(config, loaded.network->heads(), there, names);
+  std::vector<std::string> of_layer;  // the file's tensors of the layer being read
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto place = fresh.find(wanted[i].ours);
     FOVEA_ASSERT(place != fresh.end());
-    take_value(place->second, read(weights, names, name, place->second.shape()));
+    const std::vector<std::string> parts = parts_of(weights, names, wanted[i]);
+    take_value(place->second, joined_tensor(weights, parts, place->second.shape()));
+    const bool matrix = place->second.rank() == 2;
     fresh.erase(place);
+    const int64_t layer = layer_of(wanted[i]);
+    if (!use || layer < 0) continue;
+    if (matrix) of_layer.insert(of_layer.end(), parts.begin(), parts.end());
+    if (i + 1 < wanted.size() && layer_of(wanted[i + 1]) == layer) continue;
+    loaded.network->pack_layer(layer, *use);
+    for (const std::string& part : of_layer) weights.release(part);
+    of_layer.clear();
   }
   std::vector<nn::NamedParameter> drawn;
   for (const nn::NamedParameter& parameter : loaded.network->parameters()) {

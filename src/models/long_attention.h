@@ -24,6 +24,8 @@ class LongAttention {
   nn::Visibility visibility() const {
     return {.self_of_layers = layers_, .global = &global_, .key_bias = key_bias_};
   }
+  // Of the packed batch, those that see all of their text.
+  std::vector<int64_t> global_rows() const { return {global_.rows.begin(), global_.rows.end()}; }
 
  private:
   void lay_out_longformer(const BertConfig& config, const Sentences& texts);

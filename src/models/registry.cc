@@ -3,7 +3,15 @@
 #include <algorithm>
 #include <limits>
 
-#include "models/vision_registry.h"
+#include "models/registry/captioners.h"
+#include "models/registry/classifiers.h"
+#include "models/registry/clip_classifiers.h"
+#include "models/registry/encoders.h"
+#include "models/registry/glimpse_classifiers.h"
+#include "models/registry/image_classifiers.h"
+#include "models/registry/partitioners.h"
+#include "models/registry/series_models.h"
+#include "models/registry/translators.h"
 #include "nn/init.h"
 
 namespace fovea::models {
@@ -35,7 +43,8 @@ std::vector<std::string_view> model_settings(const std::string& model) {
   std::vector<std::string_view> names;
   visit_model<Family>(model, [&]<class Entry>(const Entry&) {
     for (const std::string_view name : field_names<typename Entry::Config>())
-      if (std::find(Family::kCounted.begin(), Family::kCounted.end(), name) == Family::kCounted.end())
+      if (std::find(Family::kDataSettings.begin(), Family::kDataSettings.end(), name) ==
+          Family::kDataSettings.end())
         names.push_back(name);
   });
   return names;

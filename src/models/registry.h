@@ -1,4 +1,5 @@
-// Models by name, a family for each task: from a config to a network, as a model folder needs it.
+// Models by name: from a config to a network, as a model folder needs it. The models of a task are a family, listed in
+// a header of models/registry/; the functions here take the family as their argument.
 #pragma once
 
 #include <array>
@@ -7,20 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/rng.h"
 #include "io/json.h"
-#include "models/bahdanau.h"
-#include "models/bert_pretraining.h"
-#include "models/han.h"
-#include "models/lstm_classifier.h"
-#include "models/luong.h"
-#include "models/partition.h"
-#include "models/resnet.h"
-#include "models/series_lstm.h"
-#include "models/series_transformer.h"
-#include "models/show_attend_tell.h"
-#include "models/transformer.h"
-#include "models/transformer_classifier.h"
-#include "models/vit.h"
 
 namespace fovea::models {
 
@@ -32,87 +21,11 @@ struct ModelEntry {
   const char* name;
 };
 
-// A family calls visit(entry) for every model of a task: the one list that names, configs and flags are read
-// from. kCounted are the settings that data decides, not a person; small_counts() are values of them that any
-// model takes.
-struct Translators {
-  using Base = TranslationModel;
-  static constexpr std::array kCounted = {"source_vocabulary", "target_vocabulary"};
-  static Json small_counts() { return {{"source_vocabulary", 8}, {"target_vocabulary", 8}}; }
-  template <class Visit>
-  static void for_each(Visit&& visit) {
-    visit(ModelEntry<TransformerConfig, Transformer>{"transformer"});
-    visit(ModelEntry<BahdanauConfig, Bahdanau>{"bahdanau"});
-    visit(ModelEntry<LuongConfig, Luong>{"luong"});
-    visit(ModelEntry<RnnConfig, Bahdanau>{"rnn"});
-  }
-};
-
-struct Classifiers {
-  using Base = ClassificationModel;
-  static constexpr std::array kCounted = {"vocabulary", "classes", "pairs"};
-  static Json small_counts() { return {{"vocabulary", 8}, {"classes", 2}}; }
-  template <class Visit>
-  static void for_each(Visit&& visit) {
-    visit(ModelEntry<LstmClassifierConfig, LstmClassifier>{"lstm"});
-    visit(ModelEntry<HanConfig, Han>{"han"});
-    visit(ModelEntry<TransformerClassifierConfig, TransformerClassifier>{"transformer"});
-  }
-};
-
-struct ImageClassifiers {
-  using Base = ImageClassifier;
-  static constexpr std::array kCounted = {"classes", "channels", "picture_height", "picture_width"};
-  static Json small_counts() { return {{"classes", 2}, {"channels", 1}}; }
-  template <class Visit>
-  static void for_each(Visit&& visit) {
-    visit(ModelEntry<ResNetConfig, ResNet>{"resnet"});
-    visit(ModelEntry<VitConfig, Vit>{"vit"});
-  }
-};
-
-struct Partitioners {
-  using Base = Partition;
-  static constexpr std::array<const char*, 0> kCounted = {};
-  static Json small_counts() { return Json::object(); }
-  template <class Visit>
-  static void for_each(Visit&& visit) {
-    visit(ModelEntry<PartitionConfig, Partition>{"partition"});
-  }
-};
-
-struct SeriesModels {
-  using Base = SeriesModel;
-  static constexpr std::array kCounted = {"features", "known", "window", "targets", "outputs"};
-  static Json small_counts() {
-    return {{"features", 2}, {"known", 0}, {"window", 512}, {"targets", 2}, {"outputs", 2}};
-  }
-  template <class Visit>
-  static void for_each(Visit&& visit) {
-    visit(ModelEntry<SeriesTransformerConfig, SeriesTransformer>{"transformer"});
-    visit(ModelEntry<SeriesLstmConfig, SeriesLstm>{"lstm"});
-  }
-};
-
-struct Encoders {
-  using Base = BertPretraining;
-  static constexpr std::array kCounted = {"vocabulary"};
-  static Json small_counts() { return {{"vocabulary", 8}}; }
-  template <class Visit>
-  static void for_each(Visit&& visit) {
-    visit(ModelEntry<BertPretrainingConfig, BertPretraining>{"bert"});
-  }
-};
-
-struct Captioners {
-  using Base = CaptionModel;
-  static constexpr std::array kCounted = {"vocabulary", "channels"};
-  static Json small_counts() { return {{"vocabulary", 8}, {"channels", 4}}; }
-  template <class Visit>
-  static void for_each(Visit&& visit) {
-    visit(ModelEntry<ShowAttendTellConfig, ShowAttendTell>{"show_attend_tell"});
-  }
-};
+// A family has:
+//   Base                   what its models have in common
+//   for_each(visit)        calls visit(ModelEntry) for every model: the one list that names, configs and flags come from
+//   kDataSettings          the settings that data decides, not a person
+//   small_data_settings()  values of them that any model takes
 
 // The names that make_model knows.
 template <class Family>
@@ -122,7 +35,7 @@ std::vector<std::string_view> model_names();
 template <class Family>
 std::vector<std::string_view> model_settings(const std::string& model);
 
-// All settings of a model: `settings` over the defaults, and over both the counted ones that the model has.
+// All settings of a model: `settings` over the defaults, and over both those of `counted` (decided by the data) that the model has.
 // Throws Error on unknown names, beginning with `where`.
 template <class Family>
 Json model_config(const std::string& model, const Json& settings, const Json& counted = Json::object(),
@@ -134,17 +47,17 @@ Json model_config(const std::string& model, const Json& settings, const Json& co
 template <class Family>
 void check_settings(const std::string& model, const Json& settings,
                     const std::string& where = "model settings",
-                    const Json& counted = Family::small_counts());
+                    const Json& counted = Family::small_data_settings());
 
 // Whether a model of these settings, as a folder has them, has attention that can be shown. Throws Error on an unknown
 // model or setting.
 template <class Family>
 bool has_attention(const std::string& model, const Json& settings);
 
-// The counted settings of translators and of classifiers.
+// What the data decides for translators and for classifiers.
 Json vocabularies(int64_t source, int64_t target);
 Json vocabulary_and_classes(int64_t vocabulary, int64_t classes, bool pairs = false);
-// Of image classifiers.
+// The same for image classifiers.
 Json classes_and_size(int64_t classes, int64_t channels, int64_t height, int64_t width);
 
 // A network with fresh weights.

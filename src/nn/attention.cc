@@ -60,52 +60,52 @@ class JoinedPasses : public AttentionObserver {
  public:
   JoinedPasses(AttentionObserver& outer, const GlobalRows& global) : outer_(outer), global_(global) {}
 
-  Wish wish(const Call& call) override {
+  Capture capture(const Call& call) override {
     if (!asked_) {
       asked_ = true;
-      return wish_ = outer_.wish(call);
+      return capture_ = outer_.capture(call);
     }
-    Wish own{wish_.heads, {}};
+    Capture own{capture_.heads, {}};
     for (size_t i = 0, next = 0; i < global_.rows.size(); ++i) {
-      while (next < wish_.rows.size() && wish_.rows[next] < global_.rows[i]) ++next;
-      if (next == wish_.rows.size() || wish_.rows[next] != global_.rows[i]) continue;
+      while (next < capture_.rows.size() && capture_.rows[next] < global_.rows[i]) ++next;
+      if (next == capture_.rows.size() || capture_.rows[next] != global_.rows[i]) continue;
       own.rows.push_back(static_cast<int32_t>(i));
       places_.push_back(static_cast<int64_t>(next));
     }
     return own;
   }
 
-  void see(const Call& call, const Wish& own, const Sight& sight) override {
+  void observe(const Call& call, const Capture& own, const Captured& captured) override {
     if (!seen_.weights.defined()) {
-      seen_ = {sight.weights, sight.lse.clone()};
+      seen_ = {captured.weights, captured.lse.clone()};
       return;
     }
     // weights: [1, heads, rows, N]
-    const int64_t heads = sight.weights.size(1), keys = call.keys, rows = seen_.weights.size(2);
+    const int64_t heads = captured.weights.size(1), keys = call.keys, rows = seen_.weights.size(2);
     for (int64_t h = 0; h < heads; ++h)
       for (size_t i = 0; i < places_.size(); ++i) {
-        const float* const from = sight.weights.data() +
+        const float* const from = captured.weights.data() +
                                   (h * static_cast<int64_t>(places_.size()) + static_cast<int64_t>(i)) * keys;
         std::copy_n(from, keys, seen_.weights.data() + (h * rows + places_[i]) * keys);
       }
     for (int64_t h = 0; h < call.heads; ++h)
       for (const int32_t i : own.rows)
         seen_.lse.data()[h * seen_.lse.size(2) + global_.rows[static_cast<size_t>(i)]] =
-            sight.lse.data()[h * call.queries + i];
+            captured.lse.data()[h * call.queries + i];
   }
 
   // call: as the pass over all rows was.
   void show(const Call& call) {
-    if (seen_.weights.defined()) outer_.see(call, wish_, seen_);
+    if (seen_.weights.defined()) outer_.observe(call, capture_, seen_);
   }
 
  private:
   AttentionObserver& outer_;
   const GlobalRows& global_;
   bool asked_ = false;
-  Wish wish_;
+  Capture capture_;
   std::vector<int64_t> places_;  // of the global rows among the rows wished for
-  Sight seen_;
+  Captured seen_;
 };
 
 }  // namespace
@@ -223,11 +223,11 @@ Var MultiHeadAttention::attend_with_global(const Var& x, const Var& q, const Key
   AttentionObserver* const observer = attention_observer();
   if (observer != nullptr) observe.emplace(joined.emplace(*observer, global));
   const Var narrow = attended(q, source, context, call);
-  const GlobalRows asked = with_enough_rows(global);
-  const auto queries = static_cast<int64_t>(asked.rows.size());
-  const Var rows = reshape(gather(reshape(x, {tokens, width}), asked.rows), {1, queries, width});
+  const GlobalRows requested = with_enough_rows(global);
+  const auto queries = static_cast<int64_t>(requested.rows.size());
+  const Var rows = reshape(gather(reshape(x, {tokens, width}), requested.rows), {1, queries, width});
   Call own = call;
-  own.pattern = documents(asked.counts, asked.lengths);
+  own.pattern = documents(requested.counts, requested.lengths);
   own.key_bias = {};
   const Var wide = options_.global_projections
                        ? attended(split_heads(global_query_(rows), options_.heads),

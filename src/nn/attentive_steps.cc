@@ -52,10 +52,10 @@ Var columns(const Var& x, int64_t begin, int64_t count) {
 }
 
 // What the states of one step see.
-class Looking {
+class StepAttention {
  public:
-  Looking(const Selection& selection, const RunScore& score, const Var& keys, const Var& values,
-          Context& context)
+  StepAttention(const Selection& selection, const RunScore& score, const Var& keys, const Var& values,
+                Context& context)
       : selection_(selection), score_(score), keys_(keys), values_(values), context_(context) {
     counts_choices_ = !context.rows_of_example.empty();
   }
@@ -141,7 +141,7 @@ AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRun
                                        bool want_weights) {
   const int64_t hidden = decoder.weight.size(1), extra = decoder.values.size(1) - 3 * hidden;
   const std::vector<Step> steps = steps_of(runs);
-  Looking look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
+  StepAttention look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
   if (want_weights) look.keep_weights(runs);
   Var h = decoder.state;
   std::vector<Var> states, contexts;
@@ -163,7 +163,7 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
   const std::vector<Step> steps = steps_of(runs);
   const auto layers = static_cast<int64_t>(decoder.layers.size());
   const int64_t sentences = decoder.h.size(1), hidden = decoder.h.size(2);
-  Looking look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
+  StepAttention look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
   if (want_weights) look.keep_weights(runs);
   std::vector<LstmState> state;
   for (int64_t l = 0; l < layers; ++l)
@@ -234,7 +234,7 @@ GatedStates gated_lstm_by_steps(const GatedLstm& decoder, const KeyRuns& runs, C
   // At use nothing is drawn and nothing dropped: soft with dropout is the plain softmax.
   const Selection selection =
       decoder.selection.kind == SelectionKind::soft && !context.training ? soft() : decoder.selection;
-  Looking look(selection, decoder.score, decoder.keys, decoder.values, context);
+  StepAttention look(selection, decoder.score, decoder.keys, decoder.values, context);
   if (want_weights) look.keep_weights(runs);
   const FromState from_state(decoder);
   LstmState own{decoder.h, decoder.c};

@@ -19,19 +19,19 @@ void show(std::string_view name, const AttentionSite& site, const Selection& sel
   gate.kind = AttentionSite::Kind::gate;
   const int64_t batch = weights.size(0), queries = weights.size(1), keys = weights.size(2);
   const AttentionObserver::Call call{name, spec, batch, 1, queries, keys, gate};
-  const AttentionObserver::Wish wish = observer->wish(call);
-  if (wish.heads.empty() || wish.rows.empty()) return;
-  const auto rows = static_cast<int64_t>(wish.rows.size());
-  const Tensor shown(Shape{batch, static_cast<int64_t>(wish.heads.size()), rows, keys});
-  for (const int32_t head : wish.heads)
+  const AttentionObserver::Capture capture = observer->capture(call);
+  if (capture.heads.empty() || capture.rows.empty()) return;
+  const auto rows = static_cast<int64_t>(capture.rows.size());
+  const Tensor shown(Shape{batch, static_cast<int64_t>(capture.heads.size()), rows, keys});
+  for (const int32_t head : capture.heads)
     require(head == 0, "gates: weights of head ", head, " were asked for; there is one, 0");
   for (int64_t i = 0; i < rows; ++i) {
-    const int64_t row = wish.rows[static_cast<size_t>(i)];
+    const int64_t row = capture.rows[static_cast<size_t>(i)];
     require(row >= 0 && row < queries, "gates: weights of row ", row, " were asked for; there are ", queries);
     for (int64_t h = 0; h < shown.size(1); ++h)
       shown.narrow(1, h, 1).narrow(2, i, 1).copy_from(weights.narrow(1, row, 1).reshape({batch, 1, 1, keys}));
   }
-  observer->see(call, wish, {shown, {}});
+  observer->observe(call, capture, {shown, {}});
 }
 
 int64_t squeezed(int64_t channels, int64_t reduction) {

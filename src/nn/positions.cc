@@ -21,8 +21,8 @@ Tensor sinusoid(std::span<const int32_t> positions, int64_t d, SinusoidOrder ord
       const int64_t sines = (d + 1) / 2;
       for (int64_t c = 0; c < d; ++c) {
         const double angle = position * rates[static_cast<size_t>(c / 2)];
-        const int64_t place = order == SinusoidOrder::interleaved ? c : c / 2 + (c % 2) * sines;
-        row[place] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+        const int64_t column = order == SinusoidOrder::interleaved ? c : c / 2 + (c % 2) * sines;
+        row[column] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
       }
     } else {
       std::copy_n(place->second, d, row);

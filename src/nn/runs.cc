@@ -38,17 +38,17 @@ void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const
   if (observer == nullptr) return;
   const AttentionSpec spec{.score = score};
   const AttentionObserver::Call call{as.name, spec, 1, 1, runs.queries(), runs.keys(), as.site};
-  const AttentionObserver::Wish wish = observer->wish(call);
-  if (wish.heads.empty() || wish.rows.empty()) return;
-  const Tensor shown = Tensor::zeros({1, 1, static_cast<int64_t>(wish.rows.size()), runs.keys()});
-  for (size_t i = 0; i < wish.rows.size(); ++i) {
-    const int64_t row = wish.rows[i];
+  const AttentionObserver::Capture capture = observer->capture(call);
+  if (capture.heads.empty() || capture.rows.empty()) return;
+  const Tensor shown = Tensor::zeros({1, 1, static_cast<int64_t>(capture.rows.size()), runs.keys()});
+  for (size_t i = 0; i < capture.rows.size(); ++i) {
+    const int64_t row = capture.rows[i];
     require(row >= 0 && row < runs.queries(), "attention: weights of row ", row,
             " were asked for; there are ", runs.queries());
     std::copy_n(weights.data() + row * weights.size(1), runs.count[static_cast<size_t>(row)],
                 shown.data() + static_cast<int64_t>(i) * runs.keys() + runs.first[static_cast<size_t>(row)]);
   }
-  observer->see(call, wish, {shown, {}});
+  observer->observe(call, capture, {shown, {}});
 }
 
 namespace {
@@ -69,9 +69,9 @@ Var identity(int64_t size) {
 }
 
 // Wishes to see nothing.
-struct Nobody : AttentionObserver {
-  Wish wish(const Call&) override { return {}; }
-  void see(const Call&, const Wish&, const Sight&) override {}
+struct NoObserver : AttentionObserver {
+  Capture capture(const Call&) override { return {}; }
+  void observe(const Call&, const Capture&, const Captured&) override {}
 };
 
 // rows: [sequences rows, d] -> [sequences, 1, rows, d].
@@ -108,8 +108,8 @@ ChosenRuns attend_side_by_side(const Var& q, const RunQueries& queries, const At
 
 ChosenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
                           bool want_weights) {
-  Nobody nobody;
-  const ObserveAttention unobserved(nobody);
+  NoObserver no_observer;
+  const ObserveAttention unobserved(no_observer);
   const int64_t count = queries.q.size(0), dv = queries.v.size(1);
   if (count == 0) return {{Var(Tensor::zeros({0, dv})), Tensor::zeros({0, 0})}};
   const Var q = queries.score.unit_query ? unit_rows(queries.q) : queries.q;

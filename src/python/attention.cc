@@ -1,5 +1,4 @@
-// attention() for NumPy and DLPack arrays, and the raw calls under fovea.torch, which hand over pointers, sizes and
-// strides: converting a tensor through DLPack would cost more than a small call.
+// attention() for NumPy and DLPack arrays, and the calls under fovea.torch, which fill tensors that PyTorch made.
 #include "python/attention.h"
 
 #include <nanobind/ndarray.h>
@@ -17,12 +16,14 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "attention/strided.h"
 #include "base/error.h"
 #include "base/thread_limit.h"
+#include "python/tensors.h"
 
 namespace nb = nanobind;
 
@@ -259,29 +260,21 @@ std::array<Array Inputs::*, 12> input_members() {
           &Inputs::position, &Inputs::sink, &Inputs::W, &Inputs::U,    &Inputs::b,      &Inputs::score_v};
 }
 
-// A tensor of PyTorch as (pointer, sizes, strides); None: absent.
-template <class T>
-StridedArray<T> raw_array(nb::handle given) {
-  if (given.is_none()) return {};
-  const auto [pointer, sizes, strides] =
-      nb::cast<std::tuple<uintptr_t, std::vector<int64_t>, std::vector<int64_t>>>(given);
-  require(sizes.size() <= 4 && sizes.size() == strides.size(), "attention: got an array of ", sizes.size(),
-          " dimensions, wanted at most 4");
-  StridedArray<T> array{
-      .data = reinterpret_cast<T*>(pointer), .rank = static_cast<int>(sizes.size()), .present = true};
-  std::copy(sizes.begin(), sizes.end(), array.sizes.begin());
-  std::copy(strides.begin(), strides.end(), array.strides.begin());
-  return array;
-}
-
-template <class Inputs, class Array>
-Inputs raw_arrays(const nb::list& given) {
+// The members of kInputNames at `places`, each from the tensor beside it.
+template <class Array, class Inputs>
+Inputs tensors_at(const nb::tuple& places, const nb::tuple& tensors) {
   Inputs arrays;
   const auto members = input_members<Array, Inputs>();
-  require(given.size() == members.size(), "attention: got ", given.size(), " arrays, wanted ",
-          members.size());
-  for (size_t i = 0; i < members.size(); ++i)
-    arrays.*members[i] = raw_array<std::remove_pointer_t<decltype(Array::data)>>(given[i]);
+  require(places.size() == tensors.size(), "attention: got ", tensors.size(), " tensors for ", places.size(),
+          " places");
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto place = nb::cast<size_t>(places[i]);
+    require(place < members.size(), "attention: got place ", place, ", wanted less than ", members.size());
+    if constexpr (std::is_same_v<Array, StridedInput>)
+      arrays.*members[place] = input_view(tensors[i]);
+    else
+      arrays.*members[place] = tensor_view(tensors[i]);
+  }
   return arrays;
 }
 
@@ -291,7 +284,6 @@ struct RawOptions {
   Counts lengths, query_lengths, documents;
   int64_t mask;
   double dropout;
-  int64_t seed;
   bool training;
 };
 
@@ -300,8 +292,8 @@ struct RawCall {
   std::shared_ptr<SharedMask> mask;
   std::shared_ptr<const PreparedAttention> prepared;
 
-  RawCall(const nb::list& arrays, const RawOptions& o)
-      : inputs(raw_arrays<StridedInputs, StridedInput>(arrays)) {
+  RawCall(const nb::tuple& places, const nb::tuple& tensors, const RawOptions& o)
+      : inputs(tensors_at<StridedInput, StridedInputs>(places, tensors)) {
     if (o.mask != 0) mask = mask_table().find(o.mask);
     prepared =
         prepared_for(text_of(o.spec, inputs, o.lengths, o.query_lengths, o.documents, o.dropout, o.training),
@@ -363,41 +355,57 @@ void add_attention(nb::module_& module) {
       nb::arg("documents").none(), nb::arg("dropout"), nb::arg("seed"), nb::arg("training"),
       nb::arg("return_lse"), nb::arg("weights"), nb::arg("weight_heads").none(),
       nb::arg("weight_rows").none(), nb::arg("threads"));
-  // Raw memory, for fovea.torch alone: the caller vouches for pointers, sizes and strides.
-  module.def("raw_forward", [](const nb::list& arrays, nb::handle out, uintptr_t lse, std::string spec,
-                               Counts lengths, Counts query_lengths, Counts documents, int64_t mask,
-                               double dropout, int64_t seed, bool training, int threads) {
-    const RawCall call(arrays, {std::move(spec), std::move(lengths), std::move(query_lengths),
-                                std::move(documents), mask, dropout, seed, training});
-    const StridedResults results{.out = raw_array<float>(out), .lse = reinterpret_cast<float*>(lse)};
-    const nb::gil_scoped_release release;
-    const ThreadLimit limit(threads);
-    call.prepared->forward(call.inputs, results, static_cast<uint64_t>(seed));
-  });
-  module.def("raw_backward", [](const nb::list& arrays, nb::handle out, uintptr_t lse, nb::handle d_out,
-                                const nb::list& gradients, std::string spec, Counts lengths,
-                                Counts query_lengths, Counts documents, int64_t mask, double dropout,
-                                int64_t seed, bool training, int threads) {
-    const RawCall call(arrays, {std::move(spec), std::move(lengths), std::move(query_lengths),
-                                std::move(documents), mask, dropout, seed, training});
-    const StridedResults results{.out = raw_array<float>(out), .lse = reinterpret_cast<float*>(lse)};
-    const StridedInput d = raw_array<const float>(d_out);
-    const auto to = raw_arrays<StridedGradients, StridedOutput>(gradients);
+  // For fovea.torch alone: the caller vouches for float32 tensors on the CPU. places: which input each tensor is, in the
+  // order of kInputNames.
+  module.def(
+      "raw_forward",
+      [](const nb::tuple& places, const nb::tuple& tensors, nb::handle out, nb::handle lse, std::string spec,
+         Counts lengths, Counts query_lengths, Counts documents, int64_t mask, double dropout, bool training,
+         int64_t seed, int threads) {
+        const RawCall call(places, tensors,
+                           {std::move(spec), std::move(lengths), std::move(query_lengths),
+                            std::move(documents), mask, dropout, training});
+        const StridedResults results{.out = tensor_view(out), .lse = tensor_view(lse).data};
+        const nb::gil_scoped_release release;
+        const ThreadLimit limit(threads);
+        call.prepared->forward(call.inputs, results, static_cast<uint64_t>(seed));
+      },
+      nb::arg("places"), nb::arg("tensors"), nb::arg("out"), nb::arg("lse").none(), nb::arg("spec"),
+      nb::arg("lengths").none(), nb::arg("query_lengths").none(), nb::arg("documents").none(),
+      nb::arg("mask"), nb::arg("dropout"), nb::arg("training"), nb::arg("seed"), nb::arg("threads"));
+  // gradients: a tensor for each of `tensors`, or None.
+  module.def("raw_backward", [](const nb::tuple& places, const nb::tuple& tensors, nb::handle out,
+                                nb::handle lse, nb::handle d_out, const nb::tuple& gradients,
+                                std::string spec, Counts lengths, Counts query_lengths, Counts documents,
+                                int64_t mask, double dropout, bool training, int64_t seed, int threads) {
+    const RawCall call(places, tensors,
+                       {std::move(spec), std::move(lengths), std::move(query_lengths), std::move(documents),
+                        mask, dropout, training});
+    const StridedResults results{.out = tensor_view(out), .lse = tensor_view(lse).data};
+    const StridedInput d = input_view(d_out);
+    const auto to = tensors_at<StridedOutput, StridedGradients>(places, gradients);
     const nb::gil_scoped_release release;
     const ThreadLimit limit(threads);
     call.prepared->backward(call.inputs, results, d, to, static_cast<uint64_t>(seed));
   });
-  module.def("raw_weights",
-             [](const nb::list& arrays, const std::vector<int32_t>& heads, const std::vector<int32_t>& rows,
-                uintptr_t weights, std::string spec, Counts lengths, Counts query_lengths, Counts documents,
-                int64_t mask, double dropout, int64_t seed, bool training, int threads) {
-               const RawCall call(arrays, {std::move(spec), std::move(lengths), std::move(query_lengths),
-                                           std::move(documents), mask, dropout, seed, training});
-               const nb::gil_scoped_release release;
-               const ThreadLimit limit(threads);
-               call.prepared->weights(call.inputs, heads, rows, reinterpret_cast<float*>(weights),
-                                      static_cast<uint64_t>(seed));
-             });
+  module.def(
+      "raw_weights",
+      [](const nb::tuple& places, const nb::tuple& tensors, const std::vector<int32_t>& heads,
+         const std::vector<int32_t>& rows, nb::handle weights, std::string spec, Counts lengths,
+         Counts query_lengths, Counts documents, int64_t mask, double dropout, bool training, int64_t seed,
+         int threads) {
+        const RawCall call(places, tensors,
+                           {std::move(spec), std::move(lengths), std::move(query_lengths),
+                            std::move(documents), mask, dropout, training});
+        float* const to = tensor_view(weights).data;
+        const nb::gil_scoped_release release;
+        const ThreadLimit limit(threads);
+        call.prepared->weights(call.inputs, heads, rows, to, static_cast<uint64_t>(seed));
+      },
+      nb::arg("places"), nb::arg("tensors"), nb::arg("heads"), nb::arg("rows"), nb::arg("weights"),
+      nb::arg("spec"), nb::arg("lengths").none(), nb::arg("query_lengths").none(),
+      nb::arg("documents").none(), nb::arg("mask"), nb::arg("dropout"), nb::arg("training"), nb::arg("seed"),
+      nb::arg("threads"));
 }
 
 }  // namespace fovea::python

@@ -27,14 +27,12 @@ namespace {
 using tasks::Ability;
 using tasks::OpenFolder;
 
-// Only what writes text has hypotheses to choose from.
-bool searches(const tasks::FolderContents& contents) {
-  return !contents.can(Ability::classify) && !contents.can(Ability::embed) && !contents.can(Ability::fill);
-}
-
-tasks::AnswerOptions answer_options(const nb::dict& given, const tasks::FolderContents& contents) {
+// Keyword arguments of a call: the options of `purpose`, and those of every model.
+tasks::AnswerOptions answer_options(const nb::dict& given, Ability purpose,
+                                    const tasks::FolderContents& contents) {
   tasks::AnswerOptions options;
   options.translate.scores = true;  // the JSON has them
+  const bool captions = purpose == Ability::caption;
   for (const auto& [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
     if (name == "alignment") {
@@ -43,14 +41,19 @@ tasks::AnswerOptions answer_options(const nb::dict& given, const tasks::FolderCo
       options.words = option_value<bool>(name, value);
     } else if (name == "top") {
       options.top = option_value<int64_t>(name, value);
+    } else if (name == "query") {
+      options.query = option_value<std::string>(name, value);
     } else if (name == "threads") {
       options.threads = option_value<int>(name, value);
-    } else if (set_field(options.translate, name, value)) {
-      require(searches(contents), "option '", name, "' needs a model that writes text; ",
-              contents.description());
+    } else if (captions ? set_field(options.caption, name, value)
+                        : set_field(options.translate, name, value)) {
+      // Only what writes text has hypotheses to choose from.
+      require(captions || purpose == Ability::translate, "option '", name,
+              "' needs a model that writes text; ", contents.description());
     } else {
-      std::vector<std::string_view> known = field_names<tasks::TranslateOptions>();
-      known.insert(known.end(), {"alignment", "words", "top", "threads"});
+      std::vector<std::string_view> known =
+          captions ? field_names<tasks::CaptionOptions>() : field_names<tasks::TranslateOptions>();
+      known.insert(known.end(), {"alignment", "words", "top", "query", "threads"});
       refuse_name(name, known);
     }
   }
@@ -67,15 +70,40 @@ T fields_of(const nb::dict& given) {
   return options;
 }
 
-// (content, name): bytes or a text, and what messages call it. A name alone: a file to read.
+// Keyword arguments of opening: global, rollouts, and those of embeddings.
+tasks::OpenOptions open_options(const std::optional<std::string>& purpose, const std::string& compute,
+                                const nb::dict& given) {
+  tasks::OpenOptions options{
+      .purpose = purpose ? std::optional(tasks::ability_of_verb(*purpose)) : std::nullopt,
+      .compute = compute};
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "global") {
+      options.global = option_value<std::string>(name, value);
+    } else if (name == "rollouts") {
+      options.rollouts = option_value<int64_t>(name, value);
+    } else if (!set_field(options.embed, name, value)) {
+      std::vector<std::string_view> known = field_names<tasks::EmbedOptions>();
+      known.insert(known.end(), {"global", "rollouts"});
+      refuse_name(name, known);
+    }
+  }
+  return options;
+}
+
+// (content, name): bytes, a text or a list of a clip's frames, and what messages call it. A name alone: a file to read.
 tasks::Input input_of(const nb::tuple& given) {
   require(given.size() == 2, "an input is a pair of content and name");
   tasks::Input input;
   if (!given[1].is_none()) input.name = nb::cast<std::string>(given[1]);
   if (given[0].is_none()) return tasks::read_input(input.name);
+  const auto text_of = [](const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); };
   if (nb::isinstance<nb::bytes>(given[0])) {
-    const auto bytes = nb::cast<nb::bytes>(given[0]);
-    input.content.assign(bytes.c_str(), bytes.size());
+    input.content = text_of(nb::cast<nb::bytes>(given[0]));
+  } else if (nb::isinstance<nb::list>(given[0])) {
+    for (const nb::handle frame : nb::cast<nb::list>(given[0]))
+      input.frames.push_back(text_of(nb::cast<nb::bytes>(frame)));
+    require(!input.frames.empty(), "clip: got no frames, wanted at least one");
   } else {
     input.content = nb::cast<std::string>(given[0]);
   }
@@ -85,37 +113,48 @@ tasks::Input input_of(const nb::tuple& given) {
 class Folder {
  public:
   Folder(const std::string& path, const std::optional<std::string>& purpose, const std::string& compute,
-         const nb::dict& embed) {
-    const tasks::OpenOptions options{
-        .purpose = purpose ? std::optional(tasks::ability_of_verb(*purpose)) : std::nullopt,
-        .compute = compute,
-        .embed = fields_of<tasks::EmbedOptions>(embed)};
+         const nb::dict& given) {
+    const tasks::OpenOptions options = open_options(purpose, compute, given);
     const nb::gil_scoped_release release;
     folder_ = tasks::open(path, options);
+    purpose_ = options.purpose.value_or(tasks::record_of(folder_->contents().kind).ability);
   }
 
   std::string info() const { return tasks::to_json(folder_->contents()).dump(); }
-  bool reads_text() const { return folder_->contents().input() == tasks::InputForm::text; }
+  // "text", "picture", "clip" or "numbers"
+  const char* input() const {
+    switch (folder_->contents().input()) {
+      case tasks::InputForm::text:
+        return "text";
+      case tasks::InputForm::picture:
+        return "picture";
+      case tasks::InputForm::clip:
+        return "clip";
+      case tasks::InputForm::numbers:
+        return "numbers";
+    }
+    return "";
+  }
 
   // For each input (JSON or None, error): an input that cannot be used has an error and no JSON.
   std::vector<std::pair<std::string, std::string>> answer(const std::vector<nb::tuple>& given,
                                                           const nb::dict& options) const {
-    const tasks::AnswerOptions chosen = answer_options(options, folder_->contents());
+    const tasks::AnswerOptions chosen = answer_options(options, purpose_, folder_->contents());
     std::vector<tasks::Input> inputs;
     for (const nb::tuple& input : given) inputs.push_back(input_of(input));
     const nb::gil_scoped_release release;
     folder_->check(chosen);
-    std::vector<std::pair<std::string, std::string>> told;
+    std::vector<std::pair<std::string, std::string>> predictions;
     const std::vector<tasks::Answer> answers = folder_->answer(inputs, chosen);
     for (size_t i = 0; i < answers.size(); ++i)
-      told.emplace_back(answers[i].error.empty() ? folder_->to_json(inputs[i], answers[i]).dump() : "",
-                        answers[i].error);
-    return told;
+      predictions.emplace_back(answers[i].error.empty() ? folder_->to_json(inputs[i], answers[i]).dump() : "",
+                               answers[i].error);
+    return predictions;
   }
 
   // A row for each text.
   nb::ndarray<nb::numpy, float> vectors(const std::vector<nb::tuple>& given, const nb::dict& options) const {
-    const tasks::AnswerOptions chosen = answer_options(options, folder_->contents());
+    const tasks::AnswerOptions chosen = answer_options(options, purpose_, folder_->contents());
     std::vector<tasks::Input> inputs;
     for (const nb::tuple& input : given) inputs.push_back(input_of(input));
     size_t width = 0;
@@ -124,9 +163,10 @@ class Folder {
       const nb::gil_scoped_release release;
       folder_->check(chosen);
       const std::vector<tasks::Answer> answers = folder_->answer(inputs, chosen);
-      for (size_t i = 0; i < answers.size(); ++i)
-        require(answers[i].error.empty(), "input ", i, ": ", answers[i].error);
       if (!answers.empty()) width = answers[0].vector.size();
+      for (size_t i = 0; i < answers.size(); ++i)
+        require(answers[i].error.empty() && answers[i].vector.size() == width, "input ", i, ": ",
+                answers[i].error);
       rows = std::make_unique_for_overwrite<float[]>(answers.size() * width);
       for (size_t i = 0; i < answers.size(); ++i)
         std::copy(answers[i].vector.begin(), answers[i].vector.end(), rows.get() + i * width);
@@ -160,6 +200,7 @@ class Folder {
 
  private:
   std::unique_ptr<OpenFolder> folder_;
+  Ability purpose_;
 };
 
 }  // namespace
@@ -168,9 +209,9 @@ void add_tasks(nb::module_& module) {
   nb::class_<Folder>(module, "Folder")
       .def(nb::init<const std::string&, const std::optional<std::string>&, const std::string&,
                     const nb::dict&>(),
-           nb::arg("path"), nb::arg("purpose").none(), nb::arg("compute"), nb::arg("embed"))
+           nb::arg("path"), nb::arg("purpose").none(), nb::arg("compute"), nb::arg("options"))
       .def_prop_ro("info", &Folder::info)
-      .def_prop_ro("reads_text", &Folder::reads_text)
+      .def_prop_ro("input", &Folder::input)
       .def("answer", &Folder::answer, nb::arg("inputs"), nb::arg("options"))
       .def("vectors", &Folder::vectors, nb::arg("inputs"), nb::arg("options"))
       .def("explain", &Folder::explain, nb::arg("input"), nb::arg("options"), nb::arg("form"),

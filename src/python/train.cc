@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,8 +15,14 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/thread_limit.h"
+#include "tasks/pretrain.h"
+#include "tasks/train_caption.h"
 #include "tasks/train_classify.h"
+#include "tasks/train_clip.h"
+#include "tasks/train_glimpse.h"
 #include "tasks/train_image.h"
+#include "tasks/train_partition.h"
+#include "tasks/train_series.h"
 #include "tasks/train_settings.h"
 #include "tasks/train_translate.h"
 
@@ -25,10 +32,12 @@ namespace fovea::python {
 namespace {
 
 using tasks::TrainingOutcome;
+using Paths = std::vector<std::string>;
 
 // What Python asked for, and what it is told while the training runs.
 struct Request {
-  std::vector<std::string> train, valid;
+  Paths train, valid;
+  std::map<std::string, Paths, std::less<>> other_files;  // those that only this task has, by name
   std::string out;
   tasks::TrainRequest settings;
   std::string command;
@@ -113,9 +122,11 @@ struct Task {
   size_t most_files;  // of train and of valid
   std::function<std::vector<tasks::Setting>()> settings;
   std::function<TrainingOutcome(const Request&, Caller&, const Stop&)> run;
+  Paths other_files = {};  // names of the files that only it has
 };
+constexpr size_t kAnyCount = std::numeric_limits<size_t>::max();
 
-std::string path_at(const std::vector<std::string>& paths, size_t i) {
+std::string path_at(const Paths& paths, size_t i) {
   return i < paths.size() ? paths[i] : "";
 }
 
@@ -162,11 +173,45 @@ Task translation() {
       tasks::train_translate);
 }
 
+// train: the pictures; the captions and the lists of names have files of their own.
+Task captioning() {
+  Task caption = task<tasks::CaptionTraining, tasks::CaptionObserver>(
+      1,
+      [](const Request& r) {
+        const auto named = [&](const char* name) {
+          const auto found = r.other_files.find(name);
+          return found == r.other_files.end() ? Paths() : found->second;
+        };
+        const Paths split = named("split");
+        const tasks::CaptionFiles files{.images = path_at(r.train, 0),
+                                        .captions = named("captions"),
+                                        .train = path_at(split, 0),
+                                        .valid = path_at(split, 1),
+                                        .encoder = path_at(named("encoder"), 0),
+                                        .features = path_at(named("features"), 0),
+                                        .out = r.out};
+        require(r.valid.empty(), "train.caption: got valid, wanted split=[train, valid], two lists of names");
+        require(!files.captions.empty() && !files.encoder.empty(),
+                "train.caption: captions and encoder are needed");
+        return files;
+      },
+      tasks::train_caption);
+  caption.other_files = {"captions", "split", "encoder", "features"};
+  return caption;
+}
+
 const std::map<std::string, Task, std::less<>>& all_tasks() {
+  using namespace tasks;
   static const std::map<std::string, Task, std::less<>> list{
-      {"translate", translation()},
-      {"classify", of_single_files<tasks::ClassifyTraining, tasks::ClassifyFiles>(tasks::train_classify)},
-      {"image", of_lists<tasks::ImageTraining, tasks::ImageFiles>(2, tasks::train_image)}};
+      {"caption", captioning()},
+      {"classify", of_single_files<ClassifyTraining, ClassifyFiles>(train_classify)},
+      {"clip", of_lists<ClipTraining, ClipFiles>(2, train_clip)},
+      {"glimpse", of_lists<GlimpseTraining, GlimpseFiles>(2, train_glimpse)},
+      {"image", of_lists<ImageTraining, ImageFiles>(2, train_image)},
+      {"partition", of_single_files<PartitionTraining, PartitionFiles>(train_partition)},
+      {"pretrain", of_lists<PretrainTraining, PretrainFiles>(kAnyCount, pretrain)},
+      {"series", of_single_files<SeriesTraining, SeriesFiles>(train_series)},
+      {"translate", translation()}};
   return list;
 }
 
@@ -222,8 +267,8 @@ const char* name_of(train::Outcome outcome) {
   return "";
 }
 
-nb::dict train(const std::string& name, const std::vector<std::string>& train_files,
-               const std::vector<std::string>& valid_files, const std::string& out, const std::string& preset,
+nb::dict train(const std::string& name, const Paths& train_files, const Paths& valid_files,
+               const nb::dict& other_files, const std::string& out, const std::string& preset,
                const std::string& config, const std::string& config_name, const std::string& values,
                const std::string& command, nb::object callback, int threads) {
   const Task& task = find_task(name);
@@ -231,8 +276,11 @@ nb::dict train(const std::string& name, const std::vector<std::string>& train_fi
   for (const auto* files : {&train_files, &valid_files})
     require(files->size() <= task.most_files, "train.", name, ": got ", files->size(),
             " files, wanted at most ", task.most_files);
+  std::map<std::string, Paths, std::less<>> others;
+  for (const auto& [key, paths] : other_files) others[nb::cast<std::string>(key)] = nb::cast<Paths>(paths);
   const Request request{.train = train_files,
                         .valid = valid_files,
+                        .other_files = std::move(others),
                         .out = out,
                         .settings = {.preset = preset,
                                      .file = Json::parse(config),
@@ -247,28 +295,29 @@ nb::dict train(const std::string& name, const std::vector<std::string>& train_fi
     outcome = task.run(request, caller, [&] { return caller.should_stop(); });
   }
   caller.rethrow();
-  nb::dict told;
-  told["outcome"] = name_of(outcome.outcome);
-  told["step"] = outcome.step;
-  told["parameters"] = outcome.parameters;
-  told["best"] = outcome.best >= 0 ? nb::cast(outcome.best) : nb::none();
-  told["weights_step"] = outcome.weights_step;
-  told["averaged"] = outcome.averaged;
-  told["advice"] = outcome.advice;
-  return told;
+  nb::dict summary;
+  summary["outcome"] = name_of(outcome.outcome);
+  summary["step"] = outcome.step;
+  summary["parameters"] = outcome.parameters;
+  summary["best"] = outcome.best >= 0 ? nb::cast(outcome.best) : nb::none();
+  summary["weights_step"] = outcome.weights_step;
+  summary["averaged"] = outcome.averaged;
+  summary["advice"] = outcome.advice;
+  return summary;
 }
 
 }  // namespace
 
 void add_train(nb::module_& module) {
+  // The name of each task, with those of the files that only it has.
   module.def("train_tasks", [] {
-    std::vector<std::string> names;
-    for (const auto& [name, task] : all_tasks()) names.push_back(name);
+    nb::dict names;
+    for (const auto& [name, task] : all_tasks()) names[name.c_str()] = nb::cast(task.other_files);
     return names;
   });
   module.def("train_settings", &settings_json, nb::arg("task"));
-  module.def("train", &train, nb::arg("task"), nb::arg("train"), nb::arg("valid"), nb::arg("out"),
-             nb::arg("preset"), nb::arg("config"), nb::arg("config_name"), nb::arg("values"),
+  module.def("train", &train, nb::arg("task"), nb::arg("train"), nb::arg("valid"), nb::arg("other_files"),
+             nb::arg("out"), nb::arg("preset"), nb::arg("config"), nb::arg("config_name"), nb::arg("values"),
              nb::arg("command"), nb::arg("callback").none(), nb::arg("threads"));
 }
 

@@ -8,6 +8,7 @@
 #include "models/bert_classifier.h"
 #include "models/bert_folder.h"
 #include "nn/weights.h"
+#include "tasks/cross_encoder.h"
 #include "tasks/encoder.h"
 #include "tasks/encoder_files.h"
 
@@ -17,12 +18,12 @@ namespace {
 constexpr const char* kSeveral = "multi_label_classification";
 constexpr const char* kNumber = "regression";
 
-// As transformers reads a config: a single label without a type is a number.
+// As transformers reads a config: a single label without a type is a number. One label alone can be nothing else, unless it
+// is there or not.
 data::LabelForm form_of(const models::BertConfig& config) {
-  const std::string type = config.problem_type.value_or(config.labels.size() == 1 ? kNumber : "");
-  return type == kNumber    ? data::LabelForm::number
-         : type == kSeveral ? data::LabelForm::several
-                            : data::LabelForm::one;
+  if (config.problem_type == kSeveral) return data::LabelForm::several;
+  return config.problem_type == kNumber || config.labels.size() == 1 ? data::LabelForm::number
+                                                                     : data::LabelForm::one;
 }
 
 std::optional<std::string> problem_type_of(data::LabelForm form) {
@@ -42,20 +43,20 @@ std::vector<std::string> names_of(const BertHead& head) {
   return head.form == data::LabelForm::number ? std::vector<std::string>{"LABEL_0"} : head.labels;
 }
 
-ClassifierParts with_network(std::unique_ptr<models::Bert> bert, int64_t max_tokens) {
-  ClassifierParts parts;
+LoadedClassifier with_network(std::unique_ptr<models::Bert> bert, int64_t max_tokens) {
+  LoadedClassifier loaded;
   const models::BertConfig& config = bert->config();
-  parts.model = kBertModel;
-  parts.config = models::bert_config_json(config);
-  parts.form = form_of(config);
-  if (parts.form != data::LabelForm::number) parts.labels = config.labels;
+  loaded.model = kBertModel;
+  loaded.config = models::bert_config_json(config);
+  loaded.form = form_of(config);
+  if (loaded.form != data::LabelForm::number) loaded.labels = config.labels;
   const int64_t longest = config.longest();
-  parts.encoding = {.form = data::TextForm::marked,
-                    .max_tokens = max_tokens == 0 ? longest : std::min(max_tokens, longest),
-                    .pairs = config.pairs.value_or(false)};
-  parts.network = std::make_unique<models::BertClassifier>(std::move(bert));
-  parts.network->read_as(parts.form);
-  return parts;
+  loaded.encoding = {.form = data::TextForm::marked,
+                     .max_tokens = max_tokens == 0 ? longest : std::min(max_tokens, longest),
+                     .pairs = config.pairs.value_or(false)};
+  loaded.network = std::make_unique<models::BertClassifier>(std::move(bert));
+  loaded.network->read_as(loaded.form);
+  return loaded;
 }
 
 }  // namespace
@@ -67,54 +68,62 @@ void check_encoder_choices(const EncoderChoices& choices) {
           "random_blocks: got ", in_quotes(random), ", wanted paper, hf-eval or none");
 }
 
-void choose_global(ClassifierParts& parts, const std::string& choice) {
-  auto* const classifier = dynamic_cast<models::BertClassifier*>(parts.network.get());
+void choose_global(LoadedClassifier& loaded, const std::string& choice) {
+  auto* const classifier = dynamic_cast<models::BertClassifier*>(loaded.network.get());
   require(classifier != nullptr,
           "global tokens can be chosen for Longformer and BigBird; the model is of kind ",
-          in_quotes(parts.model));
-  classifier->bert().choose_global(choice, *parts.tokenizer);
+          in_quotes(loaded.model));
+  classifier->bert().choose_global(choice, *loaded.tokenizer);
 }
 
-ClassifierParts load_bert_classifier(const std::filesystem::path& folder) {
-  EncoderParts encoder = load_encoder(folder);
+LoadedClassifier load_bert_classifier(const std::filesystem::path& folder, const std::string& compute) {
+  LoadedEncoder encoder = open_encoder(folder, {}, compute);
   require(encoder.network->classifier != nullptr, folder.string(),
           ": the model was saved without a head for labels; wanted a folder of the kind "
           "BertForSequenceClassification, or train one: fovea train classify --from ",
           folder.string());
-  ClassifierParts parts = with_network(std::move(encoder.network), encoder.modules.max_tokens);
-  parts.tokenizer = std::move(encoder.tokenizer);
-  parts.tokenizer_files = read_tokenizer_files(encoder.modules.model);
-  return parts;
+  const CrossEncoderSettings settings = read_cross_encoder(folder, encoder.modules.model);
+  const bool pairs = encoder.network->config().pairs.value_or(settings.is_one);
+  const size_t outputs = encoder.network->config().labels.size();
+  LoadedClassifier loaded = with_network(std::move(encoder.network), encoder.modules.max_tokens);
+  loaded.encoding.pairs = pairs;
+  require(loaded.form != data::LabelForm::number || outputs == 1, folder.string(),
+          ": problem_type is regression with ", outputs, " labels, wanted one number");
+  if (loaded.form == data::LabelForm::number && settings.activation == ScoreActivation::sigmoid)
+    dynamic_cast<models::BertClassifier&>(*loaded.network).use_sigmoid();
+  loaded.tokenizer = std::move(encoder.tokenizer);
+  loaded.tokenizer_files = read_tokenizer_files(encoder.modules.model);
+  return loaded;
 }
 
-ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
-                                      const EncoderChoices& choices, Rng& rng) {
+LoadedClassifier begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
+                                       const EncoderChoices& choices, Rng& rng) {
   const data::SentenceModules modules = data::read_sentence_modules(folder);
   std::vector<std::string> names = names_of(head);
-  models::LoadedBert loaded =
+  models::LoadedBert bert =
       models::load_bert(modules.model, rng, models::BertHeads{.labels = static_cast<int64_t>(names.size())});
-  loaded.network->name_labels(std::move(names));
-  loaded.network->describe_task(problem_type_of(head.form), head.pairs);
+  bert.network->name_labels(std::move(names));
+  bert.network->describe_task(problem_type_of(head.form), head.pairs);
   const data::EncoderTokenizer tokenizer =
-      data::load_encoder_tokenizer(modules.model, loaded.network->config().model_type);
-  data::require_as_many_tokens(*tokenizer.tokenizer, loaded.network->config().vocab_size, folder.string());
-  take_global(*loaded.network, *tokenizer.tokenizer);
-  if (!choices.global.empty()) loaded.network->choose_global(choices.global, *tokenizer.tokenizer);
-  if (!choices.random_blocks.empty()) loaded.network->choose_random_blocks(choices.random_blocks);
-  ClassifierParts parts = with_network(std::move(loaded.network), head.max_tokens);
-  parts.tokenizer = tokenizer.tokenizer;
-  parts.tokenizer_files = read_tokenizer_files(modules.model);
-  return parts;
+      data::load_encoder_tokenizer(modules.model, bert.network->config().model_type);
+  data::require_as_many_tokens(*tokenizer.tokenizer, bert.network->config().vocab_size, folder.string());
+  take_global(*bert.network, *tokenizer.tokenizer);
+  if (!choices.global.empty()) bert.network->choose_global(choices.global, *tokenizer.tokenizer);
+  if (!choices.random_blocks.empty()) bert.network->choose_random_blocks(choices.random_blocks);
+  LoadedClassifier loaded = with_network(std::move(bert.network), head.max_tokens);
+  loaded.tokenizer = tokenizer.tokenizer;
+  loaded.tokenizer_files = read_tokenizer_files(modules.model);
+  return loaded;
 }
 
-ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
-                                     ClassifierParts said) {
+LoadedClassifier load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
+                                      LoadedClassifier said) {
   const models::BertConfig config = models::bert_config(settings, (folder / "config.json").string());
   const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(folder, config.model_type);
   data::require_as_many_tokens(*tokenizer.tokenizer, config.vocab_size, folder.string());
   const BertHead head{.labels = said.labels, .form = said.form};
   // The parts' network is the encoder within a classifier, as the checkpoint names its weights.
-  ClassifierParts parts;
+  LoadedClassifier loaded;
   auto network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
     std::vector<std::string> names = names_of(head);
@@ -123,14 +132,14 @@ ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const 
     bert->name_labels(std::move(names));
     take_global(*bert, *tokenizer.tokenizer);
     bert->describe_task(problem_type_of(head.form), config.pairs.value_or(false));
-    parts = with_network(std::move(bert), said.encoding.max_tokens);
-    return std::move(parts.network);
+    loaded = with_network(std::move(bert), said.encoding.max_tokens);
+    return std::move(loaded.network);
   });
-  parts.network = std::move(network);
-  parts.label_separator = said.label_separator;
-  parts.tokenizer = tokenizer.tokenizer;
-  parts.tokenizer_files = read_tokenizer_files(folder);
-  return parts;
+  loaded.network = std::move(network);
+  loaded.label_separator = said.label_separator;
+  loaded.tokenizer = tokenizer.tokenizer;
+  loaded.tokenizer_files = read_tokenizer_files(folder);
+  return loaded;
 }
 
 namespace {
@@ -164,14 +173,14 @@ class UnscaledHead {
 
 }  // namespace
 
-void save_bert_classifier(const std::filesystem::path& folder, const ClassifierParts& parts) {
-  const auto& network = dynamic_cast<const models::BertClassifier&>(*parts.network);
+void save_bert_classifier(const std::filesystem::path& folder, const LoadedClassifier& loaded) {
+  const auto& network = dynamic_cast<const models::BertClassifier&>(*loaded.network);
   {
     std::optional<UnscaledHead> unscaled;
-    if (parts.form == data::LabelForm::number) unscaled.emplace(network);
+    if (loaded.form == data::LabelForm::number) unscaled.emplace(network);
     models::save_bert(folder, network.bert());
   }
-  for (const auto& [name, bytes] : parts.tokenizer_files) write_atomically(folder / name, bytes);
+  for (const auto& [name, bytes] : loaded.tokenizer_files) write_atomically(folder / name, bytes);
 }
 
 }  // namespace fovea::tasks

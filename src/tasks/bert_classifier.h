@@ -33,12 +33,12 @@ struct EncoderChoices {
 // Throws Error on a name that random_blocks cannot have, and on a list of tokens without a word.
 void check_encoder_choices(const EncoderChoices& choices);
 
-// What ClassifierParts::model says of one.
+// What LoadedClassifier::model says of one.
 inline constexpr const char* kBertModel = "bert";
 
 // A folder saved with a head for labels (BertForSequenceClassification): config.json names them. Throws Error
-// when there is none, or a file is missing, damaged or does not fit.
-ClassifierParts load_bert_classifier(const std::filesystem::path& folder);
+// when there is none, or a file is missing, damaged or does not fit. For use alone, as open_encoder() has it.
+LoadedClassifier load_bert_classifier(const std::filesystem::path& folder, const std::string& compute);
 // An encoder with a fresh head, to be trained.
 struct BertHead {
   std::vector<std::string> labels;  // none for a number
@@ -46,17 +46,17 @@ struct BertHead {
   bool pairs = false;
   int64_t max_tokens = 0;  // most of a text; 0: what the model can read
 };
-ClassifierParts begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
-                                      const EncoderChoices& choices, Rng& rng);
+LoadedClassifier begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
+                                       const EncoderChoices& choices, Rng& rng);
 // A checkpoint of a training: Fovea's own config, the encoder's among its settings. parts: what that config says of
 // labels and texts.
-ClassifierParts load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
-                                     ClassifierParts parts);
+LoadedClassifier load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
+                                      LoadedClassifier loaded);
 
 // Longformer and BigBird: which tokens are global from now on. Throws Error for other models.
-void choose_global(ClassifierParts& parts, const std::string& choice);
+void choose_global(LoadedClassifier& loaded, const std::string& choice);
 
 // A folder that `transformers` reads too: config.json, model.safetensors, and the tokenizer's own files.
-void save_bert_classifier(const std::filesystem::path& folder, const ClassifierParts& parts);
+void save_bert_classifier(const std::filesystem::path& folder, const LoadedClassifier& loaded);
 
 }  // namespace fovea::tasks

@@ -4,23 +4,23 @@
 
 #include "infer/decode_all.h"
 #include "io/file.h"
-#include "models/registry.h"
+#include "models/registry/captioners.h"
 #include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/model_folder.h"
 
 namespace fovea::tasks {
 
-CaptionParts load_captioner(const std::filesystem::path& folder, const std::string& compute) {
+LoadedCaptioner load_captioner(const std::filesystem::path& folder, const std::string& compute) {
   const Compute kind = compute_named(compute);
   const FolderConfig config = read_folder_config(folder, "caption");
   const std::string where = (folder / "config.json").string();
-  CaptionParts parts;
-  parts.model = config.model;
-  parts.config = config.settings;
+  LoadedCaptioner loaded;
+  loaded.model = config.model;
+  loaded.config = config.settings;
   require(config.all.contains("encoder"), where, ": a captioner without encoder");
-  parts.encoder = load_encoder(folder, config.all["encoder"]);
-  parts.tokenizer = data::load_tokenizers(folder).target;
+  loaded.encoder = load_encoder(folder, config.all["encoder"]);
+  loaded.tokenizer = data::load_tokenizers(folder).target;
   const auto number = [&](const char* name) {
     int64_t value = 0;
     require(config.settings.is_object() && config.settings.contains(name), where, ": settings without ",
@@ -29,33 +29,33 @@ CaptionParts load_captioner(const std::filesystem::path& folder, const std::stri
     return value;
   };
   const int64_t vocabulary = number("vocabulary"), channels = number("channels");
-  require(parts.tokenizer->size() == vocabulary, folder.string(), ": the tokenizer has ",
-          parts.tokenizer->size(), " tokens, but config.json says ", vocabulary);
-  require(parts.encoder.channels() == channels, folder.string(), ": the encoder gives ",
-          parts.encoder.channels(), " features of a place, but config.json says ", channels);
+  require(loaded.tokenizer->size() == vocabulary, folder.string(), ": the tokenizer has ",
+          loaded.tokenizer->size(), " tokens, but config.json says ", vocabulary);
+  require(loaded.encoder.channels() == channels, folder.string(), ": the encoder gives ",
+          loaded.encoder.channels(), " features of a place, but config.json says ", channels);
   const std::filesystem::path weights = folder / "model.safetensors";
-  parts.network = nn::load_network(weights, [&] {
+  loaded.network = nn::load_network(weights, [&] {
     Rng rng(0);
     return models::make_model<models::Captioners>(config.model, config.settings, rng);
   });
-  if (kind == Compute::int8) nn::round_to_int8(*parts.network, weights.string());
-  parts.prepared = nn::Prepared(*parts.network, kind);
-  return parts;
+  if (kind == Compute::int8) nn::round_to_int8(*loaded.network, weights.string());
+  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  return loaded;
 }
 
-void save_captioner_config(const std::filesystem::path& folder, const CaptionParts& parts) {
-  data::save_tokenizers(folder, {parts.tokenizer, parts.tokenizer});
-  save_encoder(folder, parts.encoder);
+void save_captioner_config(const std::filesystem::path& folder, const LoadedCaptioner& loaded) {
+  data::save_tokenizers(folder, {loaded.tokenizer, loaded.tokenizer});
+  save_encoder(folder, loaded.encoder);
   save_json(folder / "config.json", Json{{"task", "caption"},
-                                         {"model", parts.model},
-                                         {"settings", parts.config},
-                                         {"encoder", encoder_json(parts.encoder)}});
+                                         {"model", loaded.model},
+                                         {"settings", loaded.config},
+                                         {"encoder", encoder_json(loaded.encoder)}});
 }
 
-void save_captioner(const std::filesystem::path& folder, const CaptionParts& parts) {
+void save_captioner(const std::filesystem::path& folder, const LoadedCaptioner& loaded) {
   make_directories(folder);
-  nn::save_weights(*parts.network, folder / "model.safetensors");
-  save_captioner_config(folder, parts);
+  nn::save_weights(*loaded.network, folder / "model.safetensors");
+  save_captioner_config(folder, loaded);
 }
 
 void check(const CaptionOptions& options) {
@@ -66,7 +66,7 @@ void check(const CaptionOptions& options) {
           ", wanted 1 to 10000");
 }
 
-std::vector<std::vector<Caption>> write_captions(const CaptionParts& parts, size_t pictures,
+std::vector<std::vector<Caption>> write_captions(const LoadedCaptioner& loaded, size_t pictures,
                                                  ReadFeatures features, const CaptionOptions& options) {
   check(options);
   const BeamOptions beam{.beam = static_cast<int>(options.beam),
@@ -74,7 +74,7 @@ std::vector<std::vector<Caption>> write_captions(const CaptionParts& parts, size
                          .length_penalty = options.length_penalty,
                          .begin = data::kBegin,
                          .end = data::kEnd};
-  const InferenceOf<models::CaptionModel> inference(*parts.network);
+  const InferenceOf<models::CaptionModel> inference(*loaded.network);
   const std::vector<int64_t> lengths(pictures, 1);
   const std::vector<int32_t> limits(pictures, static_cast<int32_t>(options.max_length));
   const auto found =
@@ -84,7 +84,7 @@ std::vector<std::vector<Caption>> write_captions(const CaptionParts& parts, size
   for (size_t i = 0; i < pictures; ++i)
     for (const Hypothesis& hypothesis : found[i])
       captions[i].push_back(
-          {parts.tokenizer->decode(hypothesis.tokens), hypothesis.score, hypothesis.tokens});
+          {loaded.tokenizer->decode(hypothesis.tokens), hypothesis.score, hypothesis.tokens});
   return captions;
 }
 

@@ -42,7 +42,7 @@ struct Caption {
   std::vector<int32_t> tokens = {};  // ids, without begin and end
 };
 
-struct CaptionParts {
+struct LoadedCaptioner {
   std::string model;  // its name in the registry
   Json config;
   std::unique_ptr<models::CaptionModel> network;
@@ -53,11 +53,11 @@ struct CaptionParts {
 
 // Opens a folder for use. compute: "float32" or "int8", which the decoder then uses; the encoder stays float32. Throws
 // Error naming the file when something is missing, damaged or does not fit.
-CaptionParts load_captioner(const std::filesystem::path& folder, const std::string& compute = "float32");
+LoadedCaptioner load_captioner(const std::filesystem::path& folder, const std::string& compute = "float32");
 // Writes config.json, the tokenizer, encoder.safetensors and model.safetensors, each atomically.
-void save_captioner(const std::filesystem::path& folder, const CaptionParts& parts);
+void save_captioner(const std::filesystem::path& folder, const LoadedCaptioner& loaded);
 // All but the decoder's weights.
-void save_captioner_config(const std::filesystem::path& folder, const CaptionParts& parts);
+void save_captioner_config(const std::filesystem::path& folder, const LoadedCaptioner& loaded);
 
 // Throws Error on options that make no sense.
 void check(const CaptionOptions& options);
@@ -65,7 +65,7 @@ void check(const CaptionOptions& options);
 // numbers, one batch at a time: memory does not grow with their number. A picture's captions do not depend on the
 // other pictures.
 using ReadFeatures = FunctionRef<Tensor(std::span<const size_t> pictures)>;
-std::vector<std::vector<Caption>> write_captions(const CaptionParts& parts, size_t pictures,
+std::vector<std::vector<Caption>> write_captions(const LoadedCaptioner& loaded, size_t pictures,
                                                  ReadFeatures features, const CaptionOptions& options);
 
 // One caption of one picture as the model is fed it.

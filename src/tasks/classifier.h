@@ -20,7 +20,7 @@
 namespace fovea::tasks {
 
 // A model with its tokenizer and labels.
-struct ClassifierParts {
+struct LoadedClassifier {
   std::string model;  // its name in the registry
   Json config;
   std::vector<std::string> labels;  // empty where numbers are predicted
@@ -36,15 +36,15 @@ struct ClassifierParts {
 
 // Opens a folder for use. compute: "float32" or "int8", whose products are made of eight-bit integers. Throws
 // Error naming the file when something is missing, damaged or does not fit.
-ClassifierParts load_classifier(const std::filesystem::path& folder, const std::string& compute = "float32");
+LoadedClassifier load_classifier(const std::filesystem::path& folder, const std::string& compute = "float32");
 // Writes config.json, model.safetensors and the tokenizer, each atomically.
-void save_classifier(const std::filesystem::path& folder, const ClassifierParts& parts);
+void save_classifier(const std::filesystem::path& folder, const LoadedClassifier& loaded);
 // All but the weights.
-void save_classifier_config(const std::filesystem::path& folder, const ClassifierParts& parts);
+void save_classifier_config(const std::filesystem::path& folder, const LoadedClassifier& loaded);
 
 // A prediction for each text, in order; texts of similar length are looked at together, `batch_tokens` at a
 // time. A text's prediction does not depend on the other texts, nor on the number of threads.
-std::vector<Prediction> classify(const ClassifierParts& parts, std::span<const std::string> texts,
+std::vector<Prediction> classify(const LoadedClassifier& loaded, std::span<const std::string> texts,
                                  int64_t batch_tokens = 8192);
 // The same of tokens. after_batch: called after each batch, on this thread, with the batch that was looked at.
 std::vector<Prediction> classify_ids(const models::ClassificationModel& network,

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "io/file.h"
-#include "models/vision_registry.h"
+#include "models/registry/clip_classifiers.h"
 #include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/model_folder.h"
@@ -37,45 +37,46 @@ data::Clips MadeClips::make(const data::Pictures& pictures, int64_t clips, uint6
                         : data::make_key_frame_clips(pictures, {.count = clips}, seed);
 }
 
-ClipParts load_clip_classifier(const std::filesystem::path& folder, const std::string& compute) {
+LoadedClipClassifier load_clip_classifier(const std::filesystem::path& folder, const std::string& compute) {
   const Compute kind = compute_named(compute);
   const FolderConfig config = read_folder_config(folder, "clip");
   const std::string where = (folder / "config.json").string();
-  ClipParts parts;
-  parts.model = config.model;
-  parts.config = config.settings;
+  LoadedClipClassifier loaded;
+  loaded.model = config.model;
+  loaded.config = config.settings;
   require(config.all.contains("labels"), where, ": a clip classifier without labels");
-  value_from_json(config.all["labels"], parts.labels, where + ": labels");
-  if (config.all.contains("made")) parts.made = made_from(config.all["made"], where);
-  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+  value_from_json(config.all["labels"], loaded.labels, where + ": labels");
+  if (config.all.contains("made")) loaded.made = made_from(config.all["made"], where);
+  loaded.network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
     return models::make_model<models::ClipClassifiers>(config.model, config.settings, rng);
   });
-  const models::ClipConfig& sizes = parts.network->config();
-  parts.form = {sizes.height, sizes.width, sizes.channels};
+  const models::ClipConfig& sizes = loaded.network->config();
+  loaded.form = {sizes.height, sizes.width, sizes.channels};
   require(sizes.channels == 1 || sizes.channels == 3, where, ": frames of ", sizes.channels,
           " channels, wanted 1 or 3");
-  require(static_cast<int64_t>(parts.labels.size()) == sizes.classes, where, ": ", parts.labels.size(),
+  require(static_cast<int64_t>(loaded.labels.size()) == sizes.classes, where, ": ", loaded.labels.size(),
           " labels for ", sizes.classes, " classes");
-  if (kind == Compute::int8) nn::round_to_int8(*parts.network, folder.string());
-  parts.prepared = nn::Prepared(*parts.network, kind);
-  return parts;
+  if (kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
+  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  return loaded;
 }
 
-void save_clip_config(const std::filesystem::path& folder, const ClipParts& parts) {
-  Json json{{"task", "clip"}, {"model", parts.model}, {"settings", parts.config}, {"labels", parts.labels}};
-  if (parts.made)
-    json["made"] = {{"kind", parts.made->kind},
-                    {"count", parts.made->count},
-                    {"test_count", parts.made->test_count},
-                    {"target", parts.made->target}};
+void save_clip_config(const std::filesystem::path& folder, const LoadedClipClassifier& loaded) {
+  Json json{
+      {"task", "clip"}, {"model", loaded.model}, {"settings", loaded.config}, {"labels", loaded.labels}};
+  if (loaded.made)
+    json["made"] = {{"kind", loaded.made->kind},
+                    {"count", loaded.made->count},
+                    {"test_count", loaded.made->test_count},
+                    {"target", loaded.made->target}};
   save_json(folder / "config.json", json);
 }
 
-void save_clip_classifier(const std::filesystem::path& folder, const ClipParts& parts) {
+void save_clip_classifier(const std::filesystem::path& folder, const LoadedClipClassifier& loaded) {
   make_directories(folder);
-  nn::save_weights(*parts.network, folder / "model.safetensors");
-  save_clip_config(folder, parts);
+  nn::save_weights(*loaded.network, folder / "model.safetensors");
+  save_clip_config(folder, loaded);
 }
 
 Tensor frame_values(const data::Clips& clips, int64_t first, int64_t count) {
@@ -85,9 +86,9 @@ Tensor frame_values(const data::Clips& clips, int64_t first, int64_t count) {
   return values;
 }
 
-ClipPredictions classify_clips(const ClipParts& parts, const data::Clips& clips) {
+ClipPredictions classify_clips(const LoadedClipClassifier& loaded, const data::Clips& clips) {
   constexpr int64_t kMostFrames = 512;  // computed together; a longer clip is computed alone
-  const nn::Prepared prepared(*parts.network);
+  const nn::Prepared prepared(*loaded.network);
   ClipPredictions found;
   for (int64_t first = 0; first < clips.count();) {
     std::vector<int64_t> lengths;
@@ -96,7 +97,7 @@ ClipPredictions classify_clips(const ClipParts& parts, const data::Clips& clips)
       lengths.push_back(clips.length(last));
       frames += clips.length(last++);
     } while (last < clips.count() && frames + clips.length(last) <= kMostFrames);
-    const models::ClipResult result = parts.network->classify(
+    const models::ClipResult result = loaded.network->classify(
         frame_values(clips, clips.starts[static_cast<size_t>(first)], frames), lengths);
     const int64_t classes = result.logits.size(1);
     for (int64_t c = 0; c < last - first; ++c)
@@ -128,16 +129,16 @@ std::optional<double> weight_on_keys(const data::Clips& clips, std::span<const f
   return sum / static_cast<double>(counted);
 }
 
-data::Clips read_test_clips(const ClipParts& parts, const std::vector<std::string>& paths) {
-  if (paths.size() == 1) return data::read_clips(paths[0], parts.form, parts.labels);
-  require(parts.made.has_value(), "got ", paths.size(),
+data::Clips read_test_clips(const LoadedClipClassifier& loaded, const std::vector<std::string>& paths) {
+  if (paths.size() == 1) return data::read_clips(paths[0], loaded.form, loaded.labels);
+  require(loaded.made.has_value(), "got ", paths.size(),
           " files; this model was trained on clips from files: wanted a list file or a folder of clips");
   const data::Pictures pictures = data::read_pictures(paths, 0);
-  require(pictures.form.height == parts.form.height && pictures.form.width == parts.form.width, paths[0],
-          ": pictures of ", pictures.form.height, " x ", pictures.form.width, ", wanted ", parts.form.height,
-          " x ", parts.form.width);
-  data::Clips clips = parts.made->make(pictures, parts.made->test_count, kTestClips);
-  require(clips.classes == parts.labels, paths.back(), ": other classes than the model's");
+  require(pictures.form.height == loaded.form.height && pictures.form.width == loaded.form.width, paths[0],
+          ": pictures of ", pictures.form.height, " x ", pictures.form.width, ", wanted ", loaded.form.height,
+          " x ", loaded.form.width);
+  data::Clips clips = loaded.made->make(pictures, loaded.made->test_count, kTestClips);
+  require(clips.classes == loaded.labels, paths.back(), ": other classes than the model's");
   return clips;
 }
 

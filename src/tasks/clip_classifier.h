@@ -26,7 +26,7 @@ struct MadeClips {
   data::Clips make(const data::Pictures& pictures, int64_t clips, uint64_t seed) const;
 };
 
-struct ClipParts {
+struct LoadedClipClassifier {
   std::string model;  // its name in the registry
   Json config;
   std::vector<std::string> labels;
@@ -38,17 +38,18 @@ struct ClipParts {
 
 // Opens a folder for use; compute as for load_image_classifier(). Throws Error naming the file when something is
 // missing, damaged or does not fit.
-ClipParts load_clip_classifier(const std::filesystem::path& folder, const std::string& compute = "float32");
+LoadedClipClassifier load_clip_classifier(const std::filesystem::path& folder,
+                                          const std::string& compute = "float32");
 // Writes config.json and model.safetensors, each atomically; the second all but the weights.
-void save_clip_classifier(const std::filesystem::path& folder, const ClipParts& parts);
-void save_clip_config(const std::filesystem::path& folder, const ClipParts& parts);
+void save_clip_classifier(const std::filesystem::path& folder, const LoadedClipClassifier& loaded);
+void save_clip_config(const std::filesystem::path& folder, const LoadedClipClassifier& loaded);
 
 struct ClipPredictions {
   std::vector<Prediction> clips;
   std::vector<float> weights;  // of each frame in its clip; empty for mean and max
 };
 // A prediction for each clip, in order.
-ClipPredictions classify_clips(const ClipParts& parts, const data::Clips& clips);
+ClipPredictions classify_clips(const LoadedClipClassifier& loaded, const data::Clips& clips);
 
 // The mean share of weight on the frames that a label rests on, over the clips that have any; empty where weights or
 // keys are not known.
@@ -56,7 +57,7 @@ std::optional<double> weight_on_keys(const data::Clips& clips, std::span<const f
 
 // Clips of the files that people name: a list file or a folder; or, of a model whose clips were made, two IDX files of
 // pictures and labels, of which its test clips are made.
-data::Clips read_test_clips(const ClipParts& parts, const std::vector<std::string>& paths);
+data::Clips read_test_clips(const LoadedClipClassifier& loaded, const std::vector<std::string>& paths);
 
 // Frames [first, first + count) as values from 0 to 1: [count, height, width, channels].
 Tensor frame_values(const data::Clips& clips, int64_t first, int64_t count);

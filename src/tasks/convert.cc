@@ -17,13 +17,18 @@ void require_new(const fs::path& out) {
           " exists already; choose a new folder");
 }
 
-// A tokenizer's files know how many tokens a text may have.
-std::string with_max_tokens(const std::string& tokenizer_config, int64_t max_tokens,
-                            const std::string& where) {
-  Json json = parse_json(tokenizer_config, where);
-  require(json.is_object(), where, ": wanted an object of named options");
+constexpr const char* kTokenizerConfig = "tokenizer_config.json";
+
+// A tokenizer's files know how many tokens a text may have. Its kind must be told too: `transformers` goes by the type of
+// the model otherwise, which is no longer the one it was made for.
+Json tokenizer_config(const fs::path& folder, const models::BertConfig& from, int64_t max_tokens) {
+  const fs::path path = folder / kTokenizerConfig;
+  Json json = path_exists(path) ? load_json(path) : Json::object();
+  require(json.is_object(), path.string(), ": wanted an object of named options");
   json["model_max_length"] = max_tokens;
-  return json.dump(2) + "\n";
+  if (!json.contains("tokenizer_class"))
+    json["tokenizer_class"] = from.model_type == "bert" ? "BertTokenizer" : "RobertaTokenizer";
+  return json;
 }
 
 }  // namespace
@@ -31,10 +36,10 @@ std::string with_max_tokens(const std::string& tokenizer_config, int64_t max_tok
 Conversion convert_translation(const fs::path& folder, const std::string& to, const fs::path& out) {
   compute_named(to);
   require_new(out);
-  const TranslationParts parts = load_translation(folder, to);
-  const Inference usable(*parts.network, parts.compute);  // refuses what could not be translated with
+  const LoadedTranslator loaded = load_translation(folder, to);
+  const Inference usable(*loaded.network, loaded.compute);  // refuses what could not be translated with
   DirectorySet set(out);
-  save_translation(set.path(), parts);
+  save_translation(set.path(), loaded);
   if (path_exists(folder / "README.md"))
     set.write("README.md", [&](FileWriter& file) {
       file.write(read_text(folder / "README.md"));
@@ -48,19 +53,17 @@ Conversion convert_translation(const fs::path& folder, const std::string& to, co
 std::string convert_to_long(const fs::path& folder, const std::string& to, int64_t max_tokens,
                             const fs::path& out) {
   require_new(out);
-  const EncoderParts parts = load_encoder(folder);  // refuses a tokenizer that does not fit
-  const fs::path& model = parts.modules.model;
-  const auto made = models::lengthened(*parts.network, to == "bigbird" ? "big_bird" : to, max_tokens);
+  const LoadedEncoder loaded = load_encoder(folder);  // refuses a tokenizer that does not fit
+  const fs::path& model = loaded.modules.model;
+  const auto made = models::lengthened(*loaded.network, to == "bigbird" ? "big_bird" : to, max_tokens);
   DirectorySet set(out);
   models::save_bert(set.path(), *made);
   for (const auto& [name, bytes] : read_tokenizer_files(model))
-    set.write(name, [&, &file_name = name, &content = bytes](FileWriter& file) {
-      file.write(file_name == "tokenizer_config.json"
-                     ? with_max_tokens(content, max_tokens, (model / file_name).string())
-                     : content);
-    });
+    if (name != kTokenizerConfig)
+      set.write(name, [&, &content = bytes](FileWriter& file) { file.write(content); });
+  save_json(set.path() / kTokenizerConfig, tokenizer_config(model, loaded.network->config(), max_tokens));
   set.commit();
-  return parts.network->config().model_type;
+  return loaded.network->config().model_type;
 }
 
 }  // namespace fovea::tasks

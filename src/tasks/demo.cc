@@ -93,9 +93,9 @@ std::string rounded(double value) {
   return text;
 }
 
-void test(const TranslationParts& parts, const data::ParallelText& text, DemoModel& model) {
+void test(const LoadedTranslator& loaded, const data::ParallelText& text, DemoModel& model) {
   std::vector<std::string> translated;
-  for (const auto& best : Translator(*parts.network, parts.tokenizers).translate(text.source, {.beam = 1}))
+  for (const auto& best : Translator(*loaded.network, loaded.tokenizers).translate(text.source, {.beam = 1}))
     translated.push_back(best.front().text);
   const std::vector<std::string> references[] = {text.target};
   model.bleu = infer::bleu(translated, references).score;
@@ -200,11 +200,11 @@ DemoResult run_demo(const DemoOptions& options, DemoObserver& observer,
     result.interrupted = model.training.outcome == train::Outcome::interrupted;
     result.models.push_back(model);
     if (result.interrupted) return result;
-    const TranslationParts parts = load_translation(out / model.name);
-    test(parts, corpus.test, result.models.back());
+    const LoadedTranslator loaded = load_translation(out / model.name);
+    test(loaded, corpus.test, result.models.back());
     if (model.name == std::string("rnn")) continue;
     for (const std::string& source : result.sources)
-      records.push_back(explain_translation(parts, source, {}, {.beam = 1}));
+      records.push_back(explain_translation(loaded, source, {}, {.beam = 1}));
   }
 
   const AttentionRecord& aligned = records[records.size() - kShown + kAligned];

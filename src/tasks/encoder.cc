@@ -15,15 +15,15 @@
 namespace fovea::tasks {
 namespace {
 
-const EncoderParts& with_masked_head(const EncoderParts& parts) {
-  const bool made = std::any_of(parts.fresh.begin(), parts.fresh.end(),
+const LoadedEncoder& with_masked_head(const LoadedEncoder& loaded) {
+  const bool made = std::any_of(loaded.fresh.begin(), loaded.fresh.end(),
                                 [](const std::string& name) { return name.starts_with("masked_lm."); });
-  require(parts.network->masked_lm != nullptr && !made, parts.folder,
+  require(loaded.network->masked_lm != nullptr && !made, loaded.folder,
           ": the model was saved without its head for masked tokens; wanted a folder of the kind "
           "BertForMaskedLM");
-  require(parts.tokenizer->marks().mask >= 0, parts.folder,
+  require(loaded.tokenizer->marks().mask >= 0, loaded.folder,
           ": the vocabulary has no token for masked places");
-  return parts;
+  return loaded;
 }
 
 bool yes_or(const std::string& word, bool otherwise) {
@@ -62,38 +62,52 @@ void take_global(models::Bert& network, const data::Tokenizer& tokenizer) {
   if (!own.empty()) network.choose_global(own, tokenizer);
 }
 
-EncoderParts load_encoder(const std::filesystem::path& folder, const std::optional<models::BertHeads>& heads,
-                          const std::string& compute) {
+namespace {
+
+LoadedEncoder load(const std::filesystem::path& folder, const std::optional<models::BertHeads>& heads,
+                   std::optional<Compute> use) {
   require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
-  EncoderParts parts;
-  parts.compute = compute_named(compute);
-  parts.folder = folder.string();
-  parts.modules = data::read_sentence_modules(folder);
-  const std::filesystem::path& model = parts.modules.model;
+  LoadedEncoder loaded;
+  loaded.compute = use.value_or(Compute::float32);
+  loaded.folder = folder.string();
+  loaded.modules = data::read_sentence_modules(folder);
+  const std::filesystem::path& model = loaded.modules.model;
   const models::BertConfig config = models::read_bert_config(model);
   const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(model, config.model_type);
-  parts.tokenizer = tokenizer.tokenizer;
-  data::require_as_many_tokens(*parts.tokenizer, config.vocab_size, model.string());
-  int64_t& most = parts.modules.max_tokens;
+  loaded.tokenizer = tokenizer.tokenizer;
+  data::require_as_many_tokens(*loaded.tokenizer, config.vocab_size, model.string());
+  int64_t& most = loaded.modules.max_tokens;
   if (most == 0) most = tokenizer.max_tokens;
   most = most == 0 ? config.longest() : std::min(most, config.longest());
   Rng rng(0);
-  models::LoadedBert loaded = models::load_bert(model, rng, heads);
-  parts.network = std::move(loaded.network);
-  parts.fresh = std::move(loaded.fresh);
-  take_global(*parts.network, *parts.tokenizer);
-  return parts;
+  models::LoadedBert bert = models::load_bert(model, rng, heads, use);
+  loaded.network = std::move(bert.network);
+  loaded.fresh = std::move(bert.fresh);
+  take_global(*loaded.network, *loaded.tokenizer);
+  return loaded;
 }
 
-Embedder::Embedder(const EncoderParts& parts, const EmbedOptions& options)
-    : tokenizer_(parts.tokenizer),
-      modules_(parts.modules),
-      max_tokens_(options.max_tokens == 0 ? parts.modules.max_tokens : options.max_tokens),
+}  // namespace
+
+LoadedEncoder load_encoder(const std::filesystem::path& folder,
+                           const std::optional<models::BertHeads>& heads) {
+  return load(folder, heads, {});
+}
+
+LoadedEncoder open_encoder(const std::filesystem::path& folder, const std::optional<models::BertHeads>& heads,
+                           const std::string& compute) {
+  return load(folder, heads, compute_named(compute));
+}
+
+Embedder::Embedder(const LoadedEncoder& loaded, const EmbedOptions& options)
+    : tokenizer_(loaded.tokenizer),
+      modules_(loaded.modules),
+      max_tokens_(options.max_tokens == 0 ? loaded.modules.max_tokens : options.max_tokens),
       batch_tokens_(options.batch_tokens),
       tokens_(options.tokens),
       chunk_(options.chunks),
-      network_(*parts.network),
-      prepared_(network_, parts.compute) {
+      network_(*loaded.network),
+      prepared_(network_, loaded.compute) {
   if (!options.pooling.empty()) modules_.pooling = data::pooling_named(options.pooling);
   modules_.normalize = yes_or(options.normalize, modules_.normalize);
   const int64_t marks = tokenizer_->marks_around(false), longest = network_.config().longest();
@@ -220,11 +234,11 @@ Embedder::SpanEmbeddings Embedder::embed_spans(std::span<const std::string> line
   return result;
 }
 
-MaskFiller::MaskFiller(const EncoderParts& parts)
-    : tokenizer_(with_masked_head(parts).tokenizer),
-      max_tokens_(parts.modules.max_tokens),
-      network_(*parts.network),
-      prepared_(network_, parts.compute) {}
+MaskFiller::MaskFiller(const LoadedEncoder& loaded)
+    : tokenizer_(with_masked_head(loaded).tokenizer),
+      max_tokens_(loaded.modules.max_tokens),
+      network_(*loaded.network),
+      prepared_(network_, loaded.compute) {}
 
 std::vector<std::vector<MaskCandidate>> MaskFiller::fill(const std::string& text, int64_t top) const {
   require(top >= 1, "top: got ", top, ", wanted 1 or more");

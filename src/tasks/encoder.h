@@ -19,7 +19,7 @@
 namespace fovea::tasks {
 
 // A model with its tokenizer.
-struct EncoderParts {
+struct LoadedEncoder {
   std::string folder;  // for messages
   std::unique_ptr<models::Bert> network;
   std::shared_ptr<const data::MarkedTokenizer> tokenizer;
@@ -28,11 +28,13 @@ struct EncoderParts {
   Compute compute = Compute::float32;  // what the network is to be prepared for
 };
 
-// heads: as models::load_bert() has them. compute: "float32" or "int8". Throws Error naming the file when
-// something is missing, damaged or does not fit.
-EncoderParts load_encoder(const std::filesystem::path& folder,
-                          const std::optional<models::BertHeads>& heads = {},
-                          const std::string& compute = "float32");
+// heads: as models::load_bert() has them. Throws Error naming the file when something is missing, damaged or does not
+// fit.
+LoadedEncoder load_encoder(const std::filesystem::path& folder,
+                           const std::optional<models::BertHeads>& heads = {});
+// The same for use alone, with the weights in memory once. compute: "float32" or "int8".
+LoadedEncoder open_encoder(const std::filesystem::path& folder, const std::optional<models::BertHeads>& heads,
+                           const std::string& compute);
 
 // Longformer and BigBird: the global tokens that the folder's config names, where it names any.
 void take_global(models::Bert& network, const data::Tokenizer& tokenizer);
@@ -84,7 +86,7 @@ struct Embeddings {
 class Embedder {
  public:
   // The parts must outlive this object. Throws Error on options that make no sense.
-  Embedder(const EncoderParts& parts, const EmbedOptions& options);
+  Embedder(const LoadedEncoder& loaded, const EmbedOptions& options);
 
   // A line's vector does not depend on the other lines. An empty line has one too.
   Embeddings embed(std::span<const std::string> lines) const;
@@ -130,7 +132,7 @@ struct MaskCandidate {
 class MaskFiller {
  public:
   // The parts must outlive this object. Throws Error when the folder has no head for masked tokens.
-  explicit MaskFiller(const EncoderParts& parts);
+  explicit MaskFiller(const LoadedEncoder& loaded);
 
   // For each masked place of the text its `top` best tokens, best first. Throws Error on a text without one,
   // or longer than the model can read.

@@ -74,11 +74,11 @@ std::string pairs_of(const AttentionRecord& record, const ExplainOptions& option
 
 }  // namespace
 
-AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
+AttentionRecord observe_attention(const LoadedTranslator& loaded, std::span<const int32_t> source,
                                   std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
   data::ParallelIds pair;
-  pair.source_marks = parts.tokenizers.source->sequence_marks();
-  pair.target_marks = parts.tokenizers.target->sequence_marks();
+  pair.source_marks = loaded.tokenizers.source->sequence_marks();
+  pair.target_marks = loaded.tokenizers.target->sequence_marks();
   pair.source.append(source);
   pair.target.append(target);
   const int64_t first[] = {0};
@@ -88,39 +88,39 @@ AttentionRecord observe_attention(const TranslationParts& parts, std::span<const
     const NoGrad no_grad;
     const ObserveAttention observe(recorder);
     nn::Context context;
-    parts.network->states(batch, context);
+    loaded.network->states(batch, context);
   }
   AttentionRecord record;
-  record.model = parts.model;
-  record.source = token_line(*parts.tokenizers.source, batch.source);
-  record.target = token_line(*parts.tokenizers.target, batch.target_out);
-  record.fed = token_line(*parts.tokenizers.target, batch.target_in);
+  record.model = loaded.model;
+  record.source = token_line(*loaded.tokenizers.source, batch.source);
+  record.target = token_line(*loaded.tokenizers.target, batch.target_out);
+  record.fed = token_line(*loaded.tokenizers.target, batch.target_in);
   record.layers = recorder.take();
   return record;
 }
 
-AttentionRecord record_attention(const TranslationParts& parts, std::span<const int32_t> source,
+AttentionRecord record_attention(const LoadedTranslator& loaded, std::span<const int32_t> source,
                                  std::span<const int32_t> target, std::vector<AttentionKind> kinds) {
-  AttentionRecord record = observe_attention(parts, source, target, std::move(kinds));
-  require(!record.layers.empty(), "a model of kind ", in_quotes(parts.model), " has no attention to show");
+  AttentionRecord record = observe_attention(loaded, source, target, std::move(kinds));
+  require(!record.layers.empty(), "a model of kind ", in_quotes(loaded.model), " has no attention to show");
   return record;
 }
 
-AttentionRecord explain_translation(const TranslationParts& parts, const std::string& source,
+AttentionRecord explain_translation(const LoadedTranslator& loaded, const std::string& source,
                                     const std::optional<std::string>& target, const ExplainOptions& options) {
   require(data::is_utf8(source), "the sentence is not UTF-8");
   require(!target || data::is_utf8(*target), "the target is not UTF-8");
-  const std::vector<int32_t> source_ids = parts.tokenizers.source->encode(source);
+  const std::vector<int32_t> source_ids = loaded.tokenizers.source->encode(source);
   require(!source_ids.empty(), "the sentence is empty: nothing to look at");
   require(static_cast<int64_t>(source_ids.size()) <= kMostExplained, "the sentence has ", source_ids.size(),
           " tokens; attention can be shown of at most ", kMostExplained);
   std::vector<int32_t> target_ids;
   std::string text;
   if (target) {
-    target_ids = parts.tokenizers.target->encode(*target);
+    target_ids = loaded.tokenizers.target->encode(*target);
     text = *target;
   } else {
-    const Translator translator(*parts.network, parts.tokenizers, parts.compute);
+    const Translator translator(*loaded.network, loaded.tokenizers, loaded.compute);
     Translation best =
         translator
             .translate({&source, 1}, {.beam = options.beam.value_or(kBeam), .max_tokens = kMostExplained})[0]
@@ -128,7 +128,7 @@ AttentionRecord explain_translation(const TranslationParts& parts, const std::st
     target_ids = std::move(best.tokens);
     text = std::move(best.text);
   }
-  AttentionRecord record = record_attention(parts, source_ids, target_ids);
+  AttentionRecord record = record_attention(loaded, source_ids, target_ids);
   record.source_text = source;
   record.target_text = std::move(text);
   record.target_given = target.has_value();
@@ -149,11 +149,11 @@ std::string explain_text(const AttentionRecord& record, const ExplainOptions& op
   return shade(heat_map(record, single_choice(record, options), in_words(options)), columns);
 }
 
-Alignment align(const TranslationParts& parts, const std::string& line, const Translation& translation) {
-  std::vector<int32_t> source = parts.tokenizers.source->encode(line);
+Alignment align(const LoadedTranslator& loaded, const std::string& line, const Translation& translation) {
+  std::vector<int32_t> source = loaded.tokenizers.source->encode(line);
   if (translation.cut_to > 0) source.resize(static_cast<size_t>(translation.cut_to));
-  const AttentionRecord record = record_attention(parts, source, translation.tokens, {AttentionKind::cross});
-  const AlignmentChoice usual = parts.alignment.value_or(AlignmentChoice{alignment_layer(record)});
+  const AttentionRecord record = record_attention(loaded, source, translation.tokens, {AttentionKind::cross});
+  const AlignmentChoice usual = loaded.alignment.value_or(AlignmentChoice{alignment_layer(record)});
   const AttentionChoice choice{AttentionKind::cross, usual.layer, usual.head};
   return {record.source.words, record.target.words,
           merge_words(choose(record, choice), record.target, record.source)};

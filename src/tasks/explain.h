@@ -56,16 +56,16 @@ struct ExplainOptions {
 void check_explain(const FolderContents& contents, const ExplainOptions& options, const std::string& form);
 
 // Feeds the pair to the model and keeps what it looks at: without layers where the model has no attention.
-AttentionRecord observe_attention(const TranslationParts& parts, std::span<const int32_t> source,
+AttentionRecord observe_attention(const LoadedTranslator& loaded, std::span<const int32_t> source,
                                   std::span<const int32_t> target, std::vector<AttentionKind> kinds);
 // The same; throws Error when the model has no attention.
-AttentionRecord record_attention(const TranslationParts& parts, std::span<const int32_t> source,
+AttentionRecord record_attention(const LoadedTranslator& loaded, std::span<const int32_t> source,
                                  std::span<const int32_t> target,
                                  std::vector<AttentionKind> kinds = {kAttentionKinds.begin(),
                                                                      kAttentionKinds.end()});
 
 // The same from text; without a target, of the model's own translation. Throws Error for an empty source.
-AttentionRecord explain_translation(const TranslationParts& parts, const std::string& source,
+AttentionRecord explain_translation(const LoadedTranslator& loaded, const std::string& source,
                                     const std::optional<std::string>& target, const ExplainOptions& options);
 
 // Throws Error naming the endings that work, before anything slow is done.
@@ -84,6 +84,6 @@ struct Alignment {
   WeightMatrix weights;
 };
 // An empty line or translation gives no words but the ends.
-Alignment align(const TranslationParts& parts, const std::string& line, const Translation& translation);
+Alignment align(const LoadedTranslator& loaded, const std::string& line, const Translation& translation);
 
 }  // namespace fovea::tasks

@@ -104,32 +104,32 @@ std::string lines(const CaptionExplanation& e, char between) {
 
 }  // namespace
 
-CaptionExplanation explain_caption(const CaptionParts& parts, std::vector<uint8_t> pixels,
+CaptionExplanation explain_caption(const LoadedCaptioner& loaded, std::vector<uint8_t> pixels,
                                    const std::optional<std::string>& caption, int64_t beam) {
-  const Tensor features = picture_features(parts.encoder, {&pixels, 1});
+  const Tensor features = picture_features(loaded.encoder, {&pixels, 1});
   CaptionExplanation result;
-  result.model = parts.model;
-  result.rows = result.columns = parts.encoder.side();
-  result.size = parts.encoder.size;
+  result.model = loaded.model;
+  result.rows = result.columns = loaded.encoder.side();
+  result.size = loaded.encoder.size;
   result.pixels = std::move(pixels);
   if (caption) {
     const std::string words = data::caption_words(*caption);
-    result.caption = {words, 0, parts.tokenizer->encode(words)};
+    result.caption = {words, 0, loaded.tokenizer->encode(words)};
     require(!result.caption.tokens.empty(), "--target: got ", in_quotes(*caption),
             ", wanted a caption with words");
   } else {
     result.caption =
-        write_captions(parts, 1, [&](std::span<const size_t>) { return features; }, {.beam = beam})[0][0];
+        write_captions(loaded, 1, [&](std::span<const size_t>) { return features; }, {.beam = beam})[0][0];
   }
   const std::vector<int32_t>& tokens = result.caption.tokens;
-  const models::CaptionModel::Trace trace = parts.network->trace(caption_batch(features, tokens));
+  const models::CaptionModel::Trace trace = loaded.network->trace(caption_batch(features, tokens));
   result.gated = trace.gates.defined();
-  const int64_t places = parts.encoder.places();
-  const std::vector<int32_t> word_of = parts.tokenizer->words(tokens);
+  const int64_t places = loaded.encoder.places();
+  const std::vector<int32_t> word_of = loaded.tokenizer->words(tokens);
   for (size_t first = 0, end; first < tokens.size(); first = end) {
     for (end = first + 1; end < tokens.size() && word_of[end] == word_of[first];) ++end;
     const auto pieces = static_cast<float>(end - first);
-    ShownCaptionWord word{parts.tokenizer->decode({tokens.data() + first, end - first}), 1,
+    ShownCaptionWord word{loaded.tokenizer->decode({tokens.data() + first, end - first}), 1,
                           std::vector<float>(static_cast<size_t>(places))};
     if (result.gated) word.gate = 0;
     for (size_t t = first; t < end; ++t) {

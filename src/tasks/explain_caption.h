@@ -30,7 +30,7 @@ struct CaptionExplanation {
 
 // pixels: in the encoder's form. Without a caption, of the one that the model writes with this beam; a word in several
 // pieces has their mean. Throws Error for a caption without words.
-CaptionExplanation explain_caption(const CaptionParts& parts, std::vector<uint8_t> pixels,
+CaptionExplanation explain_caption(const LoadedCaptioner& loaded, std::vector<uint8_t> pixels,
                                    const std::optional<std::string>& caption, int64_t beam);
 
 // The picture, and it again under the weights of each word. smooth: blended between places, else the true grid.

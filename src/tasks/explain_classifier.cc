@@ -45,10 +45,10 @@ TextMap weigh_text(const data::Tokenizer& tokenizer, PooledText& text, const Wei
   if (text.first > 0) texts = {text.first, count - text.first};
   int64_t begin = 0;
   for (const int64_t length : texts) {
-    std::vector<int64_t> parts{length};
+    std::vector<int64_t> loaded{length};
     const auto own = text.ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(length));
-    if (map.sentences_weigh) parts = data::sentence_lengths(own, parts).tokens;
-    for (const int64_t part : parts) {
+    if (map.sentences_weigh) loaded = data::sentence_lengths(own, loaded).tokens;
+    for (const int64_t part : loaded) {
       const float* row = words.values.data() + text.word_row * words.columns + text.token + begin;
       map.sentences.push_back(weigh_words(
           tokenizer, text.ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(part)), row));
@@ -116,14 +116,14 @@ double words_carrying_90_percent(const TextMap& words) {
   return static_cast<double>(used) / static_cast<double>(sizes.size());
 }
 
-WeighedPredictions classify_weighed(const ClassifierParts& parts, const data::EncodedTexts& texts,
+WeighedPredictions classify_weighed(const LoadedClassifier& loaded, const data::EncodedTexts& texts,
                                     int64_t batch_tokens) {
   PoolingRecorder recorder(false);
   const ObserveAttention observe(recorder);
   double sum = 0;
   int64_t weighed = 0;
   WeighedPredictions result;
-  result.predictions = classify_ids(*parts.network, texts, batch_tokens, [&](const data::TextBatch& batch) {
+  result.predictions = classify_ids(*loaded.network, texts, batch_tokens, [&](const data::TextBatch& batch) {
     if (recorder.words.rows == 0) return;
     // A Transformer reads a pair as one text.
     const bool apart = recorder.sentences.rows > 0
@@ -135,7 +135,7 @@ WeighedPredictions classify_weighed(const ClassifierParts& parts, const data::En
                      .subspan(static_cast<size_t>(text.token), static_cast<size_t>(batch.lengths[i]));
       text.first = apart ? batch.firsts[i] : 0;
       sum +=
-          words_carrying_90_percent(weigh_text(*parts.tokenizer, text, recorder.words, recorder.sentences));
+          words_carrying_90_percent(weigh_text(*loaded.tokenizer, text, recorder.words, recorder.sentences));
       text.token += batch.lengths[i];
       ++weighed;
     }
@@ -145,11 +145,11 @@ WeighedPredictions classify_weighed(const ClassifierParts& parts, const data::En
   return result;
 }
 
-ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std::string& text) {
+ClassifierExplanation explain_classifier(const LoadedClassifier& loaded, const std::string& text) {
   require(data::is_utf8(text), "the text is not UTF-8");
   require(!data::strip(text).empty(), "the text is empty: nothing to look at");
   bool cut = false;
-  const data::EncodedText encoded = encode_input(text, *parts.tokenizer, parts.encoding, cut);
+  const data::EncodedText encoded = encode_input(text, *loaded.tokenizer, loaded.encoding, cut);
   const std::vector<int32_t>& ids = encoded.ids;
   const auto count = static_cast<int64_t>(ids.size());
   data::EncodedTexts one;
@@ -158,18 +158,18 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
   ClassifierExplanation result;
   result.text = text;
   result.cut_to = cut ? count : 0;
-  result.labels = parts.labels;
+  result.labels = loaded.labels;
   {
     const ObserveAttention observe(recorder);
-    result.prediction = classify_ids(*parts.network, one, count)[0];
+    result.prediction = classify_ids(*loaded.network, one, count)[0];
   }
-  const models::ClassificationModel::TextView view = parts.network->view(ids);
+  const models::ClassificationModel::TextView view = loaded.network->view(ids);
   result.added = view.added;
   for (int64_t i = 0; i < view.added; ++i) result.global.push_back(i);
   for (const int64_t place : view.global) result.global.push_back(view.added + place);
-  result.record.model = parts.model;
+  result.record.model = loaded.model;
   result.record.source_text = text;
-  result.record.source = with_added(token_line(*parts.tokenizer, ids), view.added);
+  result.record.source = with_added(token_line(*loaded.tokenizer, ids), view.added);
   result.record.layers = recorder.heads.take();
   if (recorder.words.rows == 0 && !result.record.layers.empty())
     recorder.words = reached(result.record, view, count);
@@ -178,16 +178,16 @@ ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std
                                                  " tokens; attention that is not summed up "
                                                  "can be shown of at most ",
                                                  kMostExplainedTokens)
-                                       : message("a model of kind ", in_quotes(parts.model),
+                                       : message("a model of kind ", in_quotes(loaded.model),
                                                  " that keeps only its last state has no attention to show"));
   PooledText whole{.ids = ids};
   // LSTM and HAN read the texts of a pair apart.
   const int64_t texts_read = recorder.sentences.rows > 0 ? recorder.sentences.rows : recorder.words.rows;
   if (texts_read > 1) whole.first = encoded.first;
-  result.words = weigh_text(*parts.tokenizer, whole, recorder.words, recorder.sentences);
-  result.words.title = told_text(result.prediction, parts.labels);
+  result.words = weigh_text(*loaded.tokenizer, whole, recorder.words, recorder.sentences);
+  result.words.title = prediction_text(result.prediction, loaded.labels);
   result.words_for_90 = words_carrying_90_percent(result.words);
-  mark_global(*parts.tokenizer, ids, view.global, result.words);
+  mark_global(*loaded.tokenizer, ids, view.global, result.words);
   return result;
 }
 

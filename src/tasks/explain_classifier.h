@@ -43,11 +43,11 @@ struct WeighedPredictions {
   std::vector<Prediction> predictions;
   std::optional<double> words_for_90;
 };
-WeighedPredictions classify_weighed(const ClassifierParts& parts, const data::EncodedTexts& texts,
+WeighedPredictions classify_weighed(const LoadedClassifier& loaded, const data::EncodedTexts& texts,
                                     int64_t batch_tokens);
 
 // Throws Error for an empty text, and where a model shows no attention (an LSTM that keeps its last state).
-ClassifierExplanation explain_classifier(const ClassifierParts& parts, const std::string& text);
+ClassifierExplanation explain_classifier(const LoadedClassifier& loaded, const std::string& text);
 
 // The file's bytes, by its ending: .png, .svg, .pdf (the shaded text), .html (the same with probabilities),
 // .json (everything), .txt (a word and its weight a line).

@@ -31,24 +31,24 @@ std::string page(const ClipExplanation& e) {
 
 }  // namespace
 
-ClipExplanation explain_clip(const ClipParts& parts, std::vector<std::vector<uint8_t>> frames) {
-  data::Clips clip{.form = parts.form, .pixels = {}, .labels = {0}, .classes = parts.labels, .names = {""}};
+ClipExplanation explain_clip(const LoadedClipClassifier& loaded, std::vector<std::vector<uint8_t>> frames) {
+  data::Clips clip{.form = loaded.form, .pixels = {}, .labels = {0}, .classes = loaded.labels, .names = {""}};
   for (const std::vector<uint8_t>& frame : frames)
     clip.pixels.insert(clip.pixels.end(), frame.begin(), frame.end());
   clip.starts.push_back(static_cast<int64_t>(frames.size()));
-  ClipPredictions found = classify_clips(parts, clip);
+  ClipPredictions found = classify_clips(loaded, clip);
   require(!found.weights.empty(), "the model has no attention to show: it was trained with --pooling ",
-          parts.network->config().pooling);
-  return {.model = parts.network->config().pooling,
-          .labels = parts.labels,
+          loaded.network->config().pooling);
+  return {.model = loaded.network->config().pooling,
+          .labels = loaded.labels,
           .prediction = std::move(found.clips[0]),
-          .form = parts.form,
+          .form = loaded.form,
           .frames = std::move(frames),
           .weights = std::move(found.weights)};
 }
 
 FilmStrip film_strip(const ClipExplanation& e) {
-  FilmStrip strip{.title = told_text(e.prediction, e.labels),
+  FilmStrip strip{.title = prediction_text(e.prediction, e.labels),
                   .height = e.form.height,
                   .width = e.form.width,
                   .frames = {},
@@ -72,7 +72,7 @@ std::string explain_clip_file(const ClipExplanation& explanation, const std::fil
 }
 
 std::string explain_clip_text(const ClipExplanation& e, size_t columns) {
-  std::string text = told_text(e.prediction, e.labels) + "\n";
+  std::string text = prediction_text(e.prediction, e.labels) + "\n";
   const size_t room = std::clamp<size_t>(columns, 30, 200) - 20;
   const float most = *std::max_element(e.weights.begin(), e.weights.end());
   for (size_t t = 0; t < e.weights.size(); ++t) {

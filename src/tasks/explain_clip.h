@@ -20,7 +20,7 @@ struct ClipExplanation {
 };
 
 // frames: in the model's form, at least one. Throws Error when the model has no weights to show.
-ClipExplanation explain_clip(const ClipParts& parts, std::vector<std::vector<uint8_t>> frames);
+ClipExplanation explain_clip(const LoadedClipClassifier& loaded, std::vector<std::vector<uint8_t>> frames);
 
 FilmStrip film_strip(const ClipExplanation& explanation);
 // The file's bytes, by its ending: .png, .svg, .pdf (the film strip), .html (strip and numbers), .json (everything),

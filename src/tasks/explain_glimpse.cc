@@ -19,9 +19,9 @@ std::vector<uint8_t> to_bytes(std::span<const float> values) {
 }
 
 // What the sensor shows at a location.
-std::vector<GlimpseWindow> windows_at(const GlimpseParts& parts, const Tensor& picture,
+std::vector<GlimpseWindow> windows_at(const LoadedGlimpseClassifier& loaded, const Tensor& picture,
                                       const float* location) {
-  const models::GlimpseSizes& sizes = parts.network->sizes();
+  const models::GlimpseSizes& sizes = loaded.network->sizes();
   const kernels::GlimpseShape shape{.pictures = 1,
                                     .height = picture.size(1),
                                     .width = picture.size(2),
@@ -117,23 +117,23 @@ std::string page(const GlimpseExplanation& e) {
 
 }  // namespace
 
-GlimpseExplanation explain_glimpses(const GlimpseParts& parts, std::vector<uint8_t> pixels) {
-  GlimpseExplanation result{.model = parts.model,
-                            .labels = parts.labels,
-                            .form = parts.form(),
+GlimpseExplanation explain_glimpses(const LoadedGlimpseClassifier& loaded, std::vector<uint8_t> pixels) {
+  GlimpseExplanation result{.model = loaded.model,
+                            .labels = loaded.labels,
+                            .form = loaded.form(),
                             .pixels = std::move(pixels),
-                            .patch = parts.network->sizes().patch,
+                            .patch = loaded.network->sizes().patch,
                             .steps = {}};
   const data::Pictures one{
-      .form = result.form, .pixels = result.pixels, .labels = {0}, .classes = parts.labels};
+      .form = result.form, .pixels = result.pixels, .labels = {0}, .classes = loaded.labels};
   const Tensor picture = data::to_values(one, 0, 1);
-  const models::GlimpseTrace trace = parts.network->trace(picture);
+  const models::GlimpseTrace trace = loaded.network->trace(picture);
   for (size_t t = 0; t < trace.logits.size(); ++t) {
     GlimpseExplanation::Step step;
     step.prediction = prediction_of(trace.logits[t].contiguous().span());
     if (!trace.locations.empty()) {
       std::copy_n(trace.locations[t].data(), 2, step.location);
-      step.windows = windows_at(parts, picture, step.location);
+      step.windows = windows_at(loaded, picture, step.location);
     } else {
       step.weights = trace.weights[t].to_vector();
       result.grid = std::llround(std::sqrt(static_cast<double>(step.weights.size())));
@@ -144,13 +144,14 @@ GlimpseExplanation explain_glimpses(const GlimpseParts& parts, std::vector<uint8
 }
 
 std::string draw(const GlimpseExplanation& e, PictureFormat format) {
-  const std::string title = told_text(e.prediction(), e.labels);
+  const std::string title = prediction_text(e.prediction(), e.labels);
   const std::vector<uint8_t> pixels = in_colour(e.pixels, e.form.channels);
   if (e.grid > 0) {
     OverlayFigure figure{.title = title, .panels = {{"the picture", e.form.height, e.form.width, pixels}}};
     for (size_t t = 0; t < e.steps.size(); ++t)
-      figure.panels.push_back({message("glimpse ", t + 1, ": ", told_text(e.steps[t].prediction, e.labels)),
-                               e.form.height, e.form.width, pixels, e.grid, e.grid, e.steps[t].weights});
+      figure.panels.push_back(
+          {message("glimpse ", t + 1, ": ", prediction_text(e.steps[t].prediction, e.labels)), e.form.height,
+           e.form.width, pixels, e.grid, e.grid, e.steps[t].weights});
     return draw(figure, format);
   }
   GlimpseFigure figure{.title = title,

@@ -30,7 +30,7 @@ struct GlimpseExplanation {
 };
 
 // pixels: in the model's form.
-GlimpseExplanation explain_glimpses(const GlimpseParts& parts, std::vector<uint8_t> pixels);
+GlimpseExplanation explain_glimpses(const LoadedGlimpseClassifier& loaded, std::vector<uint8_t> pixels);
 
 // The windows on the picture and beside it (ram), or the weights over the picture after each glimpse (soft).
 std::string draw(const GlimpseExplanation& explanation, PictureFormat format);

@@ -17,16 +17,16 @@ constexpr int64_t kMostPatches = 1024;
 // Gates, and the heads of self-attention.
 class GateRecorder : public AttentionObserver {
  public:
-  Wish wish(const Call& call) override {
-    if (call.site.kind == AttentionSite::Kind::self) return heads.wish(call);
+  Capture capture(const Call& call) override {
+    if (call.site.kind == AttentionSite::Kind::self) return heads.capture(call);
     if (call.site.kind != AttentionSite::Kind::gate) return {};
-    Wish all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
+    Capture all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
     std::iota(all.rows.begin(), all.rows.end(), 0);
     return all;
   }
-  void see(const Call& call, const Wish& wish, const Sight& sight) override {
-    if (call.site.kind == AttentionSite::Kind::self) return heads.see(call, wish, sight);
-    const Tensor weights = sight.weights.contiguous();
+  void observe(const Call& call, const Capture& capture, const Captured& captured) override {
+    if (call.site.kind == AttentionSite::Kind::self) return heads.observe(call, capture, captured);
+    const Tensor weights = captured.weights.contiguous();
     const AttentionSite& site = call.site;
     ShownGate gate{std::string(call.name), call.queries, call.keys, {}, site.grid_height > 0};
     if (gate.of_places) {
@@ -163,28 +163,28 @@ std::string page(const ImageExplanation& e) {
 
 }  // namespace
 
-ImageExplanation explain_image(const ImageClassifierParts& parts, const std::filesystem::path& picture) {
-  return explain_image(parts, data::read_picture_as(picture, parts.form));
+ImageExplanation explain_image(const LoadedImageClassifier& loaded, const std::filesystem::path& picture) {
+  return explain_image(loaded, data::read_picture_as(picture, loaded.form));
 }
 
-ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<uint8_t> pixels) {
+ImageExplanation explain_image(const LoadedImageClassifier& loaded, std::vector<uint8_t> pixels) {
   ImageExplanation result;
-  result.model = parts.model;
-  result.labels = parts.labels;
-  result.form = parts.form;
+  result.model = loaded.model;
+  result.labels = loaded.labels;
+  result.form = loaded.form;
   result.pixels = std::move(pixels);
-  const Size2d grid = parts.network->patch_grid();
+  const Size2d grid = loaded.network->patch_grid();
   require(grid.h * grid.w <= kMostPatches, "the model reads ", grid.h * grid.w,
           " patches; attention can be shown of at most ", kMostPatches);
   GateRecorder recorder;
   {
     const ObserveAttention observe(recorder);
     const data::Pictures one{
-        .form = parts.form, .pixels = result.pixels, .labels = {0}, .classes = parts.labels};
-    result.prediction = classify_pictures(parts, one)[0];
+        .form = loaded.form, .pixels = result.pixels, .labels = {0}, .classes = loaded.labels};
+    result.prediction = classify_pictures(loaded, one)[0];
   }
   result.gates = std::move(recorder.gates);
-  result.attention.model = parts.model;
+  result.attention.model = loaded.model;
   result.attention.layers = recorder.heads.take();
   // Rollout is over tokens: the class token and the patches.
   result.attention.source.tokens.resize(static_cast<size_t>(1 + grid.h * grid.w));
@@ -196,7 +196,7 @@ ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<ui
 }
 
 OverlayFigure places_figure(const ImageExplanation& e, const ExplainOptions& options) {
-  OverlayFigure figure{.title = told_text(e.prediction, e.labels), .panels = {}};
+  OverlayFigure figure{.title = prediction_text(e.prediction, e.labels), .panels = {}};
   const std::vector<uint8_t> pixels = in_colour(e);
   figure.panels.push_back({"the picture", e.form.height, e.form.width, pixels});
   for (const ShownGate& gate : e.gates)
@@ -212,7 +212,7 @@ OverlayFigure places_figure(const ImageExplanation& e, const ExplainOptions& opt
 
 HeatMap channels_map(const ImageExplanation& e) {
   HeatMap map;
-  map.title = told_text(e.prediction, e.labels);
+  map.title = prediction_text(e.prediction, e.labels);
   for (const ShownGate& gate : e.gates)
     if (!gate.of_places)
       map.column_count = std::max(map.column_count, of_branches(gate) ? gate.rows : gate.columns);
@@ -272,7 +272,7 @@ std::string explain_image_text(const ImageExplanation& e, size_t width, const Ex
     map.column_count = places->columns;
     map.weights = places->weights;
   }
-  map.title = told_text(e.prediction, e.labels) + "; " + map.title + ":";
+  map.title = prediction_text(e.prediction, e.labels) + "; " + map.title + ":";
   const auto [least, most] = std::minmax_element(map.weights.begin(), map.weights.end());
   const float low = *least;
   map.largest = std::max(1e-6f, *most - low);

@@ -37,9 +37,9 @@ struct ImageExplanation {
 };
 
 // Throws Error when the picture cannot be read or the model has no attention.
-ImageExplanation explain_image(const ImageClassifierParts& parts, const std::filesystem::path& picture);
+ImageExplanation explain_image(const LoadedImageClassifier& loaded, const std::filesystem::path& picture);
 // pixels: in the model's form, [height, width, channels].
-ImageExplanation explain_image(const ImageClassifierParts& parts, std::vector<uint8_t> pixels);
+ImageExplanation explain_image(const LoadedImageClassifier& loaded, std::vector<uint8_t> pixels);
 
 // The picture, and it again under each block's attention to places (CBAM); of a vision Transformer under the
 // attention of the class token: options.layer and options.head choose (all heads of one layer, one head of all

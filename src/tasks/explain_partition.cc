@@ -103,11 +103,11 @@ Json to_json(const PartitionExplanation& e) {
 
 }  // namespace
 
-PartitionExplanation explain_partition(const PartitionParts& parts, const data::Image& picture) {
+PartitionExplanation explain_partition(const LoadedPartitioner& loaded, const data::Image& picture) {
   PartitionExplanation result;
-  result.picture = data::fitted({.image = picture, .ships = {}, .land = {}}, parts.size).image;
-  result.maps = partition_pictures(parts, {&result.picture, 1})[0];
-  result.gated = parts.network->config().branches == "gated";
+  result.picture = data::fitted({.image = picture, .ships = {}, .land = {}}, loaded.size).image;
+  result.maps = partition_pictures(loaded, {&result.picture, 1})[0];
+  result.gated = loaded.network->config().branches == "gated";
   return result;
 }
 

@@ -14,7 +14,7 @@ struct PartitionExplanation {
   PartitionMaps maps;   // ships in its pixels
   bool gated = false;   // whether the coarse map gates the fine one
 };
-PartitionExplanation explain_partition(const PartitionParts& parts, const data::Image& picture);
+PartitionExplanation explain_partition(const LoadedPartitioner& loaded, const data::Image& picture);
 
 // "5 ships"
 std::string title_of(const PartitionExplanation& explanation);

@@ -19,14 +19,14 @@ namespace {
 constexpr int64_t kMostTokens = 2048;
 
 // How much the answer takes from each token's state: by pooling, or as the output layer reads it.
-std::vector<double> pooled_weights(const SeriesParts& parts, const PoolingRecorder& seen,
+std::vector<double> pooled_weights(const LoadedSeriesModel& loaded, const PoolingRecorder& seen,
                                    const Tensor& summary, int64_t sequence, int64_t tokens) {
   std::vector<double> weights(static_cast<size_t>(tokens), 0);
-  const std::string& pooling = parts.network->pooling();
+  const std::string& pooling = loaded.network->pooling();
   if (pooling == "first" || pooling == "last") {
     weights[pooling == "first" ? 0 : weights.size() - 1] = 1;
   } else if (pooling == "flatten") {
-    const std::vector<float> shares = parts.network->flattened_shares(summary, sequence);
+    const std::vector<float> shares = loaded.network->flattened_shares(summary, sequence);
     std::copy(shares.begin(), shares.end(), weights.begin());
   } else {
     for (int64_t i = 0; i < tokens; ++i) weights[static_cast<size_t>(i)] = double{seen.words.at(0, i)};
@@ -35,7 +35,7 @@ std::vector<double> pooled_weights(const SeriesParts& parts, const PoolingRecord
 }
 
 // The weight of each token of one sequence; they sum to 1.
-std::vector<double> token_weights(const SeriesParts& parts, const Tensor& x, int64_t sequence) {
+std::vector<double> token_weights(const LoadedSeriesModel& loaded, const Tensor& x, int64_t sequence) {
   const int64_t tokens = x.size(0);
   require(tokens <= kMostTokens, "a series of ", tokens, " tokens; attention can be shown of at most ",
           kMostTokens, ": train with a larger --patch");
@@ -46,9 +46,9 @@ std::vector<double> token_weights(const SeriesParts& parts, const Tensor& x, int
     const ObserveAttention observe(recorder);
     nn::Context context;
     const int64_t lengths[] = {tokens};
-    summary = parts.network->summary(Var(x), lengths, context).value().contiguous();
+    summary = loaded.network->summary(Var(x), lengths, context).value().contiguous();
   }
-  std::vector<double> weights = pooled_weights(parts, recorder, summary, sequence, tokens);
+  std::vector<double> weights = pooled_weights(loaded, recorder, summary, sequence, tokens);
   AttentionRecord record;
   record.source.tokens.resize(static_cast<size_t>(tokens));  // their number is the size of a rollout
   record.layers = recorder.heads.take();
@@ -67,25 +67,26 @@ std::vector<double> token_weights(const SeriesParts& parts, const Tensor& x, int
 }
 
 // |x * d answer / d x| for every value that the network reads.
-Tensor value_shares(const SeriesParts& parts, const models::SeriesTokens& tokens, int64_t label) {
+Tensor value_shares(const LoadedSeriesModel& loaded, const models::SeriesTokens& tokens, int64_t label) {
   const Var x(tokens.x, true);
   nn::Context context;
-  const Var out = parts.network->outputs(tokens, x, context);
+  const Var out = loaded.network->outputs(tokens, x, context);
   const Var answer = label >= 0 ? slice(out, 1, label, 1) : out;
   sum(answer).backward();
   const Tensor gradient = x.grad();
   const Tensor shares(tokens.x.shape());
   for (int64_t i = 0; i < shares.count(); ++i)
     shares.data()[i] = std::abs(gradient.data()[i] * tokens.x.data()[i]);
-  parts.network->clear_grad();
+  loaded.network->clear_grad();
   return shares;
 }
 
 // weights: [rows, steps], rows being columns and then time features.
-std::vector<float> step_weights(const SeriesParts& parts, const models::SeriesBatch& batch, int64_t label) {
-  const models::SeriesForm& form = parts.network->form();
+std::vector<float> step_weights(const LoadedSeriesModel& loaded, const models::SeriesBatch& batch,
+                                int64_t label) {
+  const models::SeriesForm& form = loaded.network->form();
   const models::SeriesTokens tokens = form.cut(batch);
-  const Tensor shares = value_shares(parts, tokens, label);
+  const Tensor shares = value_shares(loaded, tokens, label);
   const int64_t steps = batch.lengths[0], rows = form.features + form.known, width = form.step_width(),
                 held = width - form.known;
   std::vector<double> weights(static_cast<size_t>(rows * steps), 0);
@@ -93,7 +94,7 @@ std::vector<float> step_weights(const SeriesParts& parts, const models::SeriesBa
   int64_t begin = 0;
   for (int64_t s = 0; s < sequences; ++s) {
     const int64_t count = tokens.lengths[static_cast<size_t>(s)];
-    const std::vector<double> of_tokens = token_weights(parts, tokens.x.narrow(0, begin, count), s);
+    const std::vector<double> of_tokens = token_weights(loaded, tokens.x.narrow(0, begin, count), s);
     for (int64_t t = 0; t < count; ++t) {
       const float* share = shares.data() + (begin + t) * form.token_width();
       const double all = std::accumulate(share, share + form.token_width(), 0.0);
@@ -112,12 +113,14 @@ std::vector<float> step_weights(const SeriesParts& parts, const models::SeriesBa
 }
 
 // A row for each column, then for each time feature. values: [steps, columns], in their own units.
-SeriesMap map_of(const SeriesParts& parts, std::span<const float> values, const std::vector<float>& weights) {
+SeriesMap map_of(const LoadedSeriesModel& loaded, std::span<const float> values,
+                 const std::vector<float>& weights) {
   SeriesMap map;
-  const size_t columns = parts.columns.size(), steps = values.size() / columns;
-  for (size_t r = 0; r < columns + parts.time_features.size(); ++r) {
-    SeriesRow row{
-        .name = r < columns ? parts.columns[r] : parts.time_features[r - columns], .past = {}, .weights = {}};
+  const size_t columns = loaded.columns.size(), steps = values.size() / columns;
+  for (size_t r = 0; r < columns + loaded.time_features.size(); ++r) {
+    SeriesRow row{.name = r < columns ? loaded.columns[r] : loaded.time_features[r - columns],
+                  .past = {},
+                  .weights = {}};
     row.weights.assign(weights.begin() + static_cast<std::ptrdiff_t>(r * steps),
                        weights.begin() + static_cast<std::ptrdiff_t>((r + 1) * steps));
     if (r < columns)
@@ -133,63 +136,63 @@ std::string number_text(float value) {
 
 }  // namespace
 
-SeriesExplanation explain_forecast(const SeriesParts& parts, const data::SeriesTable& table,
+SeriesExplanation explain_forecast(const LoadedSeriesModel& loaded, const data::SeriesTable& table,
                                    const std::string& name) {
-  const SeriesRows rows = rows_of(parts, table, name);
-  require(rows.count() >= parts.steps_in, name, ": ", rows.count(), " rows, wanted at least ",
-          parts.steps_in);
-  const std::vector<float> steps = forecast(parts, rows);
-  const int64_t first[] = {rows.count() - parts.steps_in};
-  const std::vector<float> weights = step_weights(parts, windows_at(parts, rows, first), -1);
+  const SeriesRows rows = rows_of(loaded, table, name);
+  require(rows.count() >= loaded.steps_in, name, ": ", rows.count(), " rows, wanted at least ",
+          loaded.steps_in);
+  const std::vector<float> steps = forecast(loaded, rows);
+  const int64_t first[] = {rows.count() - loaded.steps_in};
+  const std::vector<float> weights = step_weights(loaded, windows_at(loaded, rows, first), -1);
   SeriesExplanation result;
-  result.model = parts.model;
+  result.model = loaded.model;
   result.answer =
-      message("the next ", counted(parts.horizon, "step"), " of ", counted(parts.targets, "column"));
-  result.map =
-      map_of(parts, std::span(table.values).last(static_cast<size_t>(parts.steps_in) * parts.columns.size()),
-             weights);
+      message("the next ", counted(loaded.horizon, "step"), " of ", counted(loaded.targets, "column"));
+  result.map = map_of(
+      loaded, std::span(table.values).last(static_cast<size_t>(loaded.steps_in) * loaded.columns.size()),
+      weights);
   result.answer_json["forecast"] = Json::object();
-  for (int64_t t = 0; t < parts.targets; ++t) {
+  for (int64_t t = 0; t < loaded.targets; ++t) {
     std::vector<float>& ahead = result.map.rows[static_cast<size_t>(t)].forecast;
-    for (int64_t h = 0; h < parts.horizon; ++h)
-      ahead.push_back(steps[static_cast<size_t>(h * parts.targets + t)]);
-    result.answer_json["forecast"][parts.columns[static_cast<size_t>(t)]] = value_to_json(ahead);
+    for (int64_t h = 0; h < loaded.horizon; ++h)
+      ahead.push_back(steps[static_cast<size_t>(h * loaded.targets + t)]);
+    result.answer_json["forecast"][loaded.columns[static_cast<size_t>(t)]] = value_to_json(ahead);
   }
   result.map.title = result.answer;
   if (table.times.empty()) {
-    result.map.first = message(parts.steps_in, " steps back");
+    result.map.first = message(loaded.steps_in, " steps back");
     result.map.last = "the last row";
-    result.map.end = message(parts.horizon, " steps ahead");
+    result.map.end = message(loaded.horizon, " steps ahead");
     return result;
   }
-  const std::vector<int64_t> ahead = times_after(table, parts.horizon);
+  const std::vector<int64_t> ahead = times_after(table, loaded.horizon);
   result.map.first = data::time_text(table.times[static_cast<size_t>(first[0])]);
   result.map.last = data::time_text(table.times.back());
   result.map.end = data::time_text(ahead.back());
   return result;
 }
 
-SeriesExplanation explain_case(const SeriesParts& parts, const data::SeriesCases& cases) {
+SeriesExplanation explain_case(const LoadedSeriesModel& loaded, const data::SeriesCases& cases) {
   data::SeriesCases one = cases;
   one.starts.resize(2);
   one.values.resize(static_cast<size_t>(one.starts[1] * one.features));
-  const Tensor found = answer_cases(parts, one);
+  const Tensor found = answer_cases(loaded, one);
   SeriesExplanation result;
-  result.model = parts.model;
+  result.model = loaded.model;
   int64_t label = -1;
-  if (parts.goal == SeriesGoal::classify) {
+  if (loaded.goal == SeriesGoal::classify) {
     const Prediction prediction = predictions_of(found)[0];
     label = prediction.label;
-    result.answer = told_text(prediction, parts.labels);
-    result.answer_json = prediction_json(prediction, parts.labels);
+    result.answer = prediction_text(prediction, loaded.labels);
+    result.answer_json = prediction_json(prediction, loaded.labels);
   } else {
     result.answer = number_text(found.data()[0]);
     result.answer_json = {{"number", value_to_json(found.data()[0])}};
   }
   const int64_t place[] = {0};
   const std::vector<float> weights =
-      step_weights(parts, cases_at(standard_cases(parts, one), one, place), label);
-  result.map = map_of(parts, one.values, weights);
+      step_weights(loaded, cases_at(standard_cases(loaded, one), one, place), label);
+  result.map = map_of(loaded, one.values, weights);
   result.map.title = result.answer;
   result.map.first = "step 1";
   result.map.last = message("step ", one.starts[1]);

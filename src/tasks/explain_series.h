@@ -22,10 +22,10 @@ struct SeriesExplanation {
 };
 
 // Of the forecast after the last rows of a table. Changes the network's gradients: one call at a time.
-SeriesExplanation explain_forecast(const SeriesParts& parts, const data::SeriesTable& table,
+SeriesExplanation explain_forecast(const LoadedSeriesModel& loaded, const data::SeriesTable& table,
                                    const std::string& name);
 // Of the first of the cases. One call at a time.
-SeriesExplanation explain_case(const SeriesParts& parts, const data::SeriesCases& cases);
+SeriesExplanation explain_case(const LoadedSeriesModel& loaded, const data::SeriesCases& cases);
 
 // The file's bytes, by its ending: .png, .svg, .pdf, .html, .json, .txt (step, feature and weight on each line).
 std::string explain_series_file(const SeriesExplanation& explanation, const std::filesystem::path& path);

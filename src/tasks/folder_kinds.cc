@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <array>
 
-#include "models/vision_registry.h"
+#include "models/registry/captioners.h"
+#include "models/registry/classifiers.h"
+#include "models/registry/clip_classifiers.h"
+#include "models/registry/glimpse_classifiers.h"
+#include "models/registry/image_classifiers.h"
+#include "models/registry/partitioners.h"
+#include "models/registry/series_models.h"
+#include "models/registry/translators.h"
 #include "tasks/explain_checks.h"
 #include "tasks/open_kinds.h"
 
@@ -128,7 +135,7 @@ void FolderContents::require_can(Ability ability) const {
   std::string made_by;
   for (const KindRecord& record : kKinds)
     if (record.ability == ability && record.trained_by != nullptr)
-      made_by += message(made_by.empty() ? ", as " : " and ", "`", record.trained_by, "`");
+      made_by += message(made_by.empty() ? ", as " : " or ", "`", record.trained_by, "`");
   const AbilityRecord& record = record_of(ability);
   if (ability == Ability::classify && kind == FolderKind::encoder)
     made_by = message(": train one with fovea train classify --from ", folder.string());
@@ -138,14 +145,16 @@ void FolderContents::require_can(Ability ability) const {
 }
 
 std::string FolderContents::command(Ability ability) const {
-  const char* what = ability == Ability::fill        ? " \"a text with a [MASK]\""
-                     : ability == Ability::rerank    ? " --query \"a text\" < texts.txt"
-                     : input() == InputForm::picture ? " picture.png"
-                     : ability == Ability::predict   ? " < rows.csv"
-                     : input() == InputForm::numbers ? " rows.csv"
-                     : input() == InputForm::clip    ? " folder-of-frames"
-                     : ability == Ability::explain   ? " \"a text\""
-                                                     : " < texts.txt";
+  // Forecasts are made of the rows of a table, labels and numbers of cases.
+  const std::string numbers = settings.value("targets", int64_t{0}) > 0 ? "rows.csv" : "cases.ts";
+  const std::string what = ability == Ability::fill        ? " \"a text with a [MASK]\""
+                           : ability == Ability::rerank    ? " --query \"a text\" < texts.txt"
+                           : input() == InputForm::picture ? " picture.png"
+                           : ability == Ability::predict   ? " < " + numbers
+                           : input() == InputForm::numbers ? " " + numbers
+                           : input() == InputForm::clip    ? " folder-of-frames"
+                           : ability == Ability::explain   ? " \"a text\""
+                                                           : " < texts.txt";
   return message("fovea ", name_of(ability), " ", folder.string(), what);
 }
 

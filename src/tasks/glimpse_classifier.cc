@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "io/file.h"
-#include "models/vision_registry.h"
+#include "models/registry/glimpse_classifiers.h"
 #include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/model_folder.h"
@@ -57,66 +57,68 @@ Prediction mean_prediction(const float* logits, int64_t copies, int64_t classes)
 
 }  // namespace
 
-GlimpseParts load_glimpse_classifier(const std::filesystem::path& folder, const std::string& compute) {
+LoadedGlimpseClassifier load_glimpse_classifier(const std::filesystem::path& folder,
+                                                const std::string& compute) {
   const Compute kind = compute_named(compute);
   const FolderConfig config = read_folder_config(folder, "glimpse");
   const std::string where = (folder / "config.json").string();
-  GlimpseParts parts;
-  parts.model = config.model;
-  parts.config = config.settings;
+  LoadedGlimpseClassifier loaded;
+  loaded.model = config.model;
+  loaded.config = config.settings;
   const auto read = [&](const char* name, auto& value) {
     require(config.all.contains(name), where, ": a glimpse classifier without ", name);
     value_from_json(config.all[name], value, where + ": " + name);
   };
-  read("labels", parts.labels);
-  read("height", parts.source.height);
-  read("width", parts.source.width);
+  read("labels", loaded.labels);
+  read("height", loaded.source.height);
+  read("width", loaded.source.width);
   require(config.all.contains("scene"), where, ": a glimpse classifier without scene");
-  parts.scene = scene_from(config.all["scene"], where);
-  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+  loaded.scene = scene_from(config.all["scene"], where);
+  loaded.network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
     return models::make_model<models::GlimpseClassifiers>(config.model, config.settings, rng);
   });
-  parts.source.channels = parts.network->sizes().channels;
-  require(parts.source.height > 0 && parts.source.height <= kMostSide && parts.source.width > 0 &&
-              parts.source.width <= kMostSide && (parts.source.channels == 1 || parts.source.channels == 3),
-          where, ": pictures of ", parts.source.height, " x ", parts.source.width, " x ",
-          parts.source.channels, ", wanted 1 to ", kMostSide, " a side and 1 or 3 channels");
-  parts.form();  // throws where pictures and scene do not fit
-  require(static_cast<int64_t>(parts.labels.size()) == parts.network->sizes().classes, where, ": ",
-          parts.labels.size(), " labels for ", parts.network->sizes().classes, " classes");
-  if (kind == Compute::int8) nn::round_to_int8(*parts.network, folder.string());
-  parts.prepared = nn::Prepared(*parts.network, kind);
-  return parts;
+  loaded.source.channels = loaded.network->sizes().channels;
+  require(loaded.source.height > 0 && loaded.source.height <= kMostSide && loaded.source.width > 0 &&
+              loaded.source.width <= kMostSide &&
+              (loaded.source.channels == 1 || loaded.source.channels == 3),
+          where, ": pictures of ", loaded.source.height, " x ", loaded.source.width, " x ",
+          loaded.source.channels, ", wanted 1 to ", kMostSide, " a side and 1 or 3 channels");
+  loaded.form();  // throws where pictures and scene do not fit
+  require(static_cast<int64_t>(loaded.labels.size()) == loaded.network->sizes().classes, where, ": ",
+          loaded.labels.size(), " labels for ", loaded.network->sizes().classes, " classes");
+  if (kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
+  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  return loaded;
 }
 
-void save_glimpse_config(const std::filesystem::path& folder, const GlimpseParts& parts) {
+void save_glimpse_config(const std::filesystem::path& folder, const LoadedGlimpseClassifier& loaded) {
   save_json(folder / "config.json", Json{{"task", "glimpse"},
-                                         {"model", parts.model},
-                                         {"settings", parts.config},
-                                         {"labels", parts.labels},
-                                         {"height", parts.source.height},
-                                         {"width", parts.source.width},
-                                         {"scene", scene_json(parts.scene)}});
+                                         {"model", loaded.model},
+                                         {"settings", loaded.config},
+                                         {"labels", loaded.labels},
+                                         {"height", loaded.source.height},
+                                         {"width", loaded.source.width},
+                                         {"scene", scene_json(loaded.scene)}});
 }
 
-void save_glimpse_classifier(const std::filesystem::path& folder, const GlimpseParts& parts) {
+void save_glimpse_classifier(const std::filesystem::path& folder, const LoadedGlimpseClassifier& loaded) {
   make_directories(folder);
-  nn::save_weights(*parts.network, folder / "model.safetensors");
-  save_glimpse_config(folder, parts);
+  nn::save_weights(*loaded.network, folder / "model.safetensors");
+  save_glimpse_config(folder, loaded);
 }
 
-std::vector<Prediction> classify_scenes(const GlimpseParts& parts, const data::Pictures& scenes,
+std::vector<Prediction> classify_scenes(const LoadedGlimpseClassifier& loaded, const data::Pictures& scenes,
                                         int64_t rollouts) {
   std::vector<Prediction> found;
-  const nn::Prepared prepared(*parts.network);
+  const nn::Prepared prepared(*loaded.network);
   const int64_t copies = std::max<int64_t>(1, rollouts), batch = std::max<int64_t>(1, 256 / copies);
   for (int64_t first = 0; first < scenes.count(); first += batch) {
     const int64_t count = std::min(batch, scenes.count() - first);
     // A path depends on the picture's place in the set alone.
     const models::GlimpseTrace trace =
-        parts.network->trace(data::to_values(scenes, first, count),
-                             {.copies = rollouts, .seed = kTestScenes + static_cast<uint64_t>(first)});
+        loaded.network->trace(data::to_values(scenes, first, count),
+                              {.copies = rollouts, .seed = kTestScenes + static_cast<uint64_t>(first)});
     const Tensor logits = trace.logits.back().contiguous();
     const int64_t classes = logits.size(1);
     for (int64_t i = 0; i < count; ++i)

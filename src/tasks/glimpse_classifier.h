@@ -16,7 +16,7 @@ namespace fovea::tasks {
 // The seed of the scenes of validation and tests: the same ones for every model.
 inline constexpr uint64_t kTestScenes = 2014;
 
-struct GlimpseParts {
+struct LoadedGlimpseClassifier {
   std::string model;  // its name in the registry
   Json config;
   std::vector<std::string> labels;
@@ -31,15 +31,15 @@ struct GlimpseParts {
 
 // Opens a folder for use; compute as for load_image_classifier(). Throws Error naming the file when something is
 // missing, damaged or does not fit.
-GlimpseParts load_glimpse_classifier(const std::filesystem::path& folder,
-                                     const std::string& compute = "float32");
+LoadedGlimpseClassifier load_glimpse_classifier(const std::filesystem::path& folder,
+                                                const std::string& compute = "float32");
 // Writes config.json and model.safetensors, each atomically; the second all but the weights.
-void save_glimpse_classifier(const std::filesystem::path& folder, const GlimpseParts& parts);
-void save_glimpse_config(const std::filesystem::path& folder, const GlimpseParts& parts);
+void save_glimpse_classifier(const std::filesystem::path& folder, const LoadedGlimpseClassifier& loaded);
+void save_glimpse_config(const std::filesystem::path& folder, const LoadedGlimpseClassifier& loaded);
 
 // A prediction for each scene, in order. rollouts: paths drawn for each, whose probabilities are averaged; 0: the path
 // of the means.
-std::vector<Prediction> classify_scenes(const GlimpseParts& parts, const data::Pictures& scenes,
+std::vector<Prediction> classify_scenes(const LoadedGlimpseClassifier& loaded, const data::Pictures& scenes,
                                         int64_t rollouts = 0);
 
 }  // namespace fovea::tasks

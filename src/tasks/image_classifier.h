@@ -14,7 +14,7 @@
 
 namespace fovea::tasks {
 
-struct ImageClassifierParts {
+struct LoadedImageClassifier {
   std::string model;  // its name in the registry
   Json config;
   std::vector<std::string> labels;
@@ -26,18 +26,18 @@ struct ImageClassifierParts {
 
 // Opens a folder for use. compute: "float32" or "int8", which the gates and the output layer then use;
 // convolutions stay float32. Throws Error naming the file when something is missing, damaged or does not fit.
-ImageClassifierParts load_image_classifier(const std::filesystem::path& folder,
-                                           const std::string& compute = "float32");
+LoadedImageClassifier load_image_classifier(const std::filesystem::path& folder,
+                                            const std::string& compute = "float32");
 // Writes config.json and model.safetensors, each atomically.
-void save_image_classifier(const std::filesystem::path& folder, const ImageClassifierParts& parts);
+void save_image_classifier(const std::filesystem::path& folder, const LoadedImageClassifier& loaded);
 // All but the weights.
-void save_image_classifier_config(const std::filesystem::path& folder, const ImageClassifierParts& parts);
+void save_image_classifier_config(const std::filesystem::path& folder, const LoadedImageClassifier& loaded);
 
 // A prediction for each picture, in order.
-std::vector<Prediction> classify_pictures(const ImageClassifierParts& parts, const data::Pictures& pictures,
+std::vector<Prediction> classify_pictures(const LoadedImageClassifier& loaded, const data::Pictures& pictures,
                                           int64_t batch = 128);
 // Of picture files.
-std::vector<Prediction> classify_picture_files(const ImageClassifierParts& parts,
+std::vector<Prediction> classify_picture_files(const LoadedImageClassifier& loaded,
                                                std::span<const std::string> files);
 
 }  // namespace fovea::tasks

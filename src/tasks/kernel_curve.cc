@@ -20,16 +20,16 @@ constexpr int64_t kBatch = 64;
 // Sums the weight of the last branch of every block.
 class BranchRecorder : public AttentionObserver {
  public:
-  Wish wish(const Call& call) override {
+  Capture capture(const Call& call) override {
     // A gate whose queries are channels and whose keys are branches.
     if (call.site.kind != AttentionSite::Kind::gate || call.site.grid_height > 0 || call.queries < 2)
       return {};
-    Wish all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
+    Capture all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
     std::iota(all.rows.begin(), all.rows.end(), 0);
     return all;
   }
-  void see(const Call& call, const Wish&, const Sight& sight) override {
-    const Tensor weights = sight.weights.contiguous();  // [B, 1, channels, branches]
+  void observe(const Call& call, const Capture&, const Captured& captured) override {
+    const Tensor weights = captured.weights.contiguous();  // [B, 1, channels, branches]
     double sum = 0;
     for (int64_t i = call.keys - 1; i < weights.count(); i += call.keys) sum += double{weights.data()[i]};
     sums[{call.site.layer, call.site.block}] += sum / static_cast<double>(call.queries);
@@ -129,12 +129,12 @@ Tensor scaled_content(const Tensor& image, double scale, const std::vector<float
   return out;
 }
 
-KernelCurve kernel_curve(const ImageClassifierParts& parts, const data::Pictures& pictures,
+KernelCurve kernel_curve(const LoadedImageClassifier& loaded, const data::Pictures& pictures,
                          const std::vector<double>& scales) {
   KernelCurve curve{.scales = scales, .blocks = {}, .weights = {}, .pictures = pictures.count()};
-  const data::PictureForm& form = parts.form;
+  const data::PictureForm& form = loaded.form;
   const NoGrad no_grad;
-  const nn::Prepared prepared(*parts.network);
+  const nn::Prepared prepared(*loaded.network);
   nn::Context context;
   for (const double scale : scales) {
     BranchRecorder recorder;
@@ -144,12 +144,12 @@ KernelCurve kernel_curve(const ImageClassifierParts& parts, const data::Pictures
       const Tensor x(Shape{count, form.height, form.width, form.channels});
       for (int64_t i = 0; i < count; ++i) {
         const Tensor one =
-            scaled_content(floats_of(pictures.picture(first + i), form), scale, parts.moments.mean)
+            scaled_content(floats_of(pictures.picture(first + i), form), scale, loaded.moments.mean)
                 .contiguous();
-        normalise(one, parts.moments);
+        normalise(one, loaded.moments);
         std::copy_n(one.data(), one.count(), x.data() + i * one.count());
       }
-      parts.network->logits(Var(x), context);
+      loaded.network->logits(Var(x), context);
     }
     require(!recorder.sums.empty(),
             "the model has no selective kernels to compare; train one with --gate sk");
@@ -166,10 +166,10 @@ KernelCurve kernel_curve(const ImageClassifierParts& parts, const data::Pictures
 KernelCurve kernel_curve(const std::filesystem::path& folder, const std::vector<std::string>& files,
                          const std::vector<double>& scales, int64_t most) {
   require(most >= 0, "pictures: got ", most, ", wanted 0 (all) or more");
-  const ImageClassifierParts parts = load_image_classifier(folder);
-  require(parts.config.contains("gate") && parts.config["gate"] == "sk", folder.string(),
+  const LoadedImageClassifier loaded = load_image_classifier(folder);
+  require(loaded.config.contains("gate") && loaded.config["gate"] == "sk", folder.string(),
           " has no selective kernels to compare; train one with --gate sk");
-  return kernel_curve(parts, evenly_chosen(data::read_pictures_as(files, parts.form, parts.labels), most),
+  return kernel_curve(loaded, evenly_chosen(data::read_pictures_as(files, loaded.form, loaded.labels), most),
                       scales);
 }
 

@@ -23,7 +23,7 @@ struct KernelCurve {
 Tensor scaled_content(const Tensor& image, double scale, const std::vector<float>& mean);
 
 // Every picture at every scale. Throws Error when the model has no selective kernels.
-KernelCurve kernel_curve(const ImageClassifierParts& parts, const data::Pictures& pictures,
+KernelCurve kernel_curve(const LoadedImageClassifier& loaded, const data::Pictures& pictures,
                          const std::vector<double>& scales);
 // The same of a model folder; files as data::read_pictures() has them, `most` pictures of them evenly chosen (0:
 // all).

@@ -80,6 +80,8 @@ std::unique_ptr<OpenFolder> open(const std::filesystem::path& folder, const Open
       options.global.empty() || contents.kind == FolderKind::text_classifier || contents.can(Ability::embed),
       "global tokens are for Longformer and BigBird; ", folder.string(), " is ",
       record_of(contents.kind).name);
+  require(!options.pairs || contents.kind == FolderKind::text_classifier,
+          "--pairs is for classifiers of texts; ", contents.description());
   return open_kind(std::move(contents), purpose, options);
 }
 

@@ -41,6 +41,8 @@ struct OpenOptions {
   std::optional<Ability> purpose = {};  // empty: what the folder is for
   std::string compute = {};             // "float32" or "int8"; empty: as the folder says
   std::string global = {};              // Longformer and BigBird: global tokens; empty: as the folder says
+  // Published text classifiers: lines are pairs of texts. Cross-encoders and what Fovea trained on pairs say so themselves.
+  bool pairs = false;
   EmbedOptions embed = {};
   // Glimpse classifier: paths drawn for each picture, whose probabilities are averaged; 0: the path of the means.
   int64_t rollouts = 0;

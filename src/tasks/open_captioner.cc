@@ -71,7 +71,7 @@ class OpenCaptioner : public OpenFolder {
                                    input.name.empty() ? "the picture" : input.name, model_.encoder.form());
   }
 
-  CaptionParts model_;
+  LoadedCaptioner model_;
 };
 
 }  // namespace

@@ -21,6 +21,9 @@ class OpenTextClassifier : public OpenFolder {
           return load_classifier(this->contents().folder, compute_of(options));
         })) {
     if (!options.global.empty()) choose_global(model_, options.global);
+    require(!options.pairs || model_.encoding.pairs || this->contents().pretrained,
+            "--pairs: ", this->contents().description(), " that was trained on single texts");
+    model_.encoding.pairs |= options.pairs;
   }
 
   void check(const AnswerOptions& options) const override {
@@ -112,7 +115,7 @@ class OpenTextClassifier : public OpenFolder {
     return words;
   }
 
-  ClassifierParts model_;
+  LoadedClassifier model_;
 };
 
 }  // namespace

@@ -51,9 +51,9 @@ class OpenClipClassifier : public OpenFolder {
                       size_t columns) const override {
     check_explain(contents(), options, form);
     const ClipExplanation shown = explain_clip(model_, frames_of(input));
-    return {told_text(shown.prediction, shown.labels), form.empty()
-                                                           ? explain_clip_text(shown, columns)
-                                                           : explain_clip_file(shown, "explanation" + form)};
+    return {
+        prediction_text(shown.prediction, shown.labels),
+        form.empty() ? explain_clip_text(shown, columns) : explain_clip_file(shown, "explanation" + form)};
   }
 
   Evaluation evaluate(const TestFiles& files) const override {
@@ -81,7 +81,7 @@ class OpenClipClassifier : public OpenFolder {
     return frames;
   }
 
-  ClipParts model_;
+  LoadedClipClassifier model_;
 };
 
 }  // namespace

@@ -7,12 +7,12 @@
 namespace fovea::tasks {
 namespace {
 
-EncoderParts load(const FolderContents& contents, const models::BertHeads& heads,
-                  const OpenOptions& options) {
-  EncoderParts parts =
-      errors_as<ModelError>([&] { return load_encoder(contents.folder, heads, compute_of(options)); });
-  if (!options.global.empty()) parts.network->choose_global(options.global, *parts.tokenizer);
-  return parts;
+LoadedEncoder load(const FolderContents& contents, const models::BertHeads& heads,
+                   const OpenOptions& options) {
+  LoadedEncoder loaded =
+      errors_as<ModelError>([&] { return open_encoder(contents.folder, heads, compute_of(options)); });
+  if (!options.global.empty()) loaded.network->choose_global(options.global, *loaded.tokenizer);
+  return loaded;
 }
 
 class OpenEmbedder : public OpenFolder {
@@ -62,7 +62,7 @@ class OpenEmbedder : public OpenFolder {
     return answers;
   }
 
-  EncoderParts model_;
+  LoadedEncoder model_;
   Embedder embedder_;
 };
 
@@ -105,7 +105,7 @@ class OpenMaskFiller : public OpenFolder {
   }
 
  private:
-  EncoderParts model_;
+  LoadedEncoder model_;
   MaskFiller filler_;
 };
 

@@ -26,7 +26,7 @@ class OpenGlimpseClassifier : public OpenPictureClassifier {
                       size_t) const override {
     check_explain(contents(), options, form);
     const GlimpseExplanation shown = explain_glimpses(model_, pixels_of(input));
-    return {told_text(shown.prediction(), shown.labels),
+    return {prediction_text(shown.prediction(), shown.labels),
             form.empty() ? explain_glimpse_text(shown) : explain_glimpse_file(shown, "explanation" + form)};
   }
 
@@ -42,7 +42,7 @@ class OpenGlimpseClassifier : public OpenPictureClassifier {
   }
 
   int64_t rollouts_;
-  GlimpseParts model_;
+  LoadedGlimpseClassifier model_;
 };
 
 }  // namespace

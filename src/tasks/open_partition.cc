@@ -57,7 +57,7 @@ class OpenPartition : public OpenFolder {
                               input.name.empty() ? "the picture" : input.name);
   }
 
-  PartitionParts model_;
+  LoadedPartitioner model_;
 };
 
 }  // namespace

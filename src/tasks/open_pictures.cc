@@ -23,7 +23,7 @@ class OpenImageClassifier : public OpenPictureClassifier {
               " needs self-attention, as `fovea train image --model vit` makes it; ",
               contents().description(), " (", contents().model, ")");
     const ImageExplanation shown = explain_image(model_, pixels_of(input));
-    return {told_text(shown.prediction, shown.labels),
+    return {prediction_text(shown.prediction, shown.labels),
             form.empty() ? explain_image_text(shown, columns, options)
                          : explain_image_file(shown, "explanation" + form, options)};
   }
@@ -38,7 +38,7 @@ class OpenImageClassifier : public OpenPictureClassifier {
     return data::read_pictures_as(files.paths, model_.form, model_.labels);
   }
 
-  ImageClassifierParts model_;
+  LoadedImageClassifier model_;
 };
 
 }  // namespace

@@ -124,7 +124,7 @@ class OpenSeries : public OpenFolder {
     return cases;
   }
 
-  SeriesParts model_;
+  LoadedSeriesModel model_;
   mutable std::mutex explaining_;
 };
 

@@ -71,12 +71,12 @@ class OpenTranslator : public OpenFolder {
     return options;
   }
 
-  static TranslationParts load(const std::filesystem::path& folder, const std::string& compute) {
+  static LoadedTranslator load(const std::filesystem::path& folder, const std::string& compute) {
     if (!compute.empty()) compute_named(compute);  // an unknown name is not the folder's fault
     return errors_as<ModelError>([&] { return load_translation(folder, compute); });
   }
 
-  TranslationParts model_;
+  LoadedTranslator model_;
   Translator translator_;
 };
 

@@ -10,7 +10,7 @@
 #include "data/hrsc.h"
 #include "io/file.h"
 #include "io/safetensors.h"
-#include "models/registry.h"
+#include "models/registry/partitioners.h"
 #include "nn/weights.h"
 #include "tasks/model_folder.h"
 
@@ -28,47 +28,47 @@ std::string fixed(double value, int digits) {
 
 }  // namespace
 
-PartitionParts load_partition(const std::filesystem::path& folder) {
+LoadedPartitioner load_partition(const std::filesystem::path& folder) {
   const FolderConfig config = read_folder_config(folder, "partition");
   const std::string where = (folder / "config.json").string();
-  PartitionParts parts;
-  parts.config = config.settings;
+  LoadedPartitioner loaded;
+  loaded.config = config.settings;
   const auto read = [&](const char* name, auto& value) {
     require(config.all.contains(name), where, ": a ship detector without ", name);
     value_from_json(config.all[name], value, where + ": " + name);
   };
-  read("size", parts.size);
-  read("mean", parts.moments.mean);
-  read("deviation", parts.moments.deviation);
-  require(
-      parts.size >= kLeastSide && parts.size <= kMostSide && parts.size % models::Partition::kSideUnit == 0,
-      where, ": a size of ", parts.size, ", wanted a multiple of ", models::Partition::kSideUnit, " from ",
-      kLeastSide, " to ", kMostSide);
-  require(parts.moments.mean.size() == 3 && parts.moments.deviation.size() == 3 &&
-              std::all_of(parts.moments.deviation.begin(), parts.moments.deviation.end(),
+  read("size", loaded.size);
+  read("mean", loaded.moments.mean);
+  read("deviation", loaded.moments.deviation);
+  require(loaded.size >= kLeastSide && loaded.size <= kMostSide &&
+              loaded.size % models::Partition::kSideUnit == 0,
+          where, ": a size of ", loaded.size, ", wanted a multiple of ", models::Partition::kSideUnit,
+          " from ", kLeastSide, " to ", kMostSide);
+  require(loaded.moments.mean.size() == 3 && loaded.moments.deviation.size() == 3 &&
+              std::all_of(loaded.moments.deviation.begin(), loaded.moments.deviation.end(),
                           [](float deviation) { return deviation > 0; }),
           where, ": mean and deviation must hold 3 numbers, deviations above 0");
-  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+  loaded.network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
     return models::make_model<models::Partitioners>(config.model, config.settings, rng);
   });
-  parts.prepared = nn::Prepared(*parts.network);
-  return parts;
+  loaded.prepared = nn::Prepared(*loaded.network);
+  return loaded;
 }
 
-void save_partition_config(const std::filesystem::path& folder, const PartitionParts& parts) {
+void save_partition_config(const std::filesystem::path& folder, const LoadedPartitioner& loaded) {
   save_json(folder / "config.json", Json{{"task", "partition"},
                                          {"model", "partition"},
-                                         {"settings", parts.config},
-                                         {"size", parts.size},
-                                         {"mean", value_to_json(parts.moments.mean)},
-                                         {"deviation", value_to_json(parts.moments.deviation)}});
+                                         {"settings", loaded.config},
+                                         {"size", loaded.size},
+                                         {"mean", value_to_json(loaded.moments.mean)},
+                                         {"deviation", value_to_json(loaded.moments.deviation)}});
 }
 
-void save_partition(const std::filesystem::path& folder, const PartitionParts& parts) {
+void save_partition(const std::filesystem::path& folder, const LoadedPartitioner& loaded) {
   make_directories(folder);
-  nn::save_weights(*parts.network, folder / "model.safetensors");
-  save_partition_config(folder, parts);
+  nn::save_weights(*loaded.network, folder / "model.safetensors");
+  save_partition_config(folder, loaded);
 }
 
 std::vector<data::ShipScene> read_scenes(const SceneSource& source, int64_t size) {
@@ -96,10 +96,10 @@ Tensor picture_batch(std::span<const data::ShipScene* const> scenes, const data:
   return x;
 }
 
-std::vector<PartitionMaps> partition_pictures(const PartitionParts& parts,
+std::vector<PartitionMaps> partition_pictures(const LoadedPartitioner& loaded,
                                               std::span<const data::Image> pictures) {
   const NoGrad no_grad;
-  const nn::Prepared prepared(*parts.network);
+  const nn::Prepared prepared(*loaded.network);
   const nn::Context context;
   std::vector<PartitionMaps> all;
   for (size_t first = 0; first < pictures.size(); first += kBatch) {
@@ -107,11 +107,11 @@ std::vector<PartitionMaps> partition_pictures(const PartitionParts& parts,
     std::vector<data::ShipScene> fitted(count);
     std::vector<const data::ShipScene*> batch;
     for (size_t i = 0; i < count; ++i) {
-      fitted[i] = data::fitted({.image = pictures[first + i], .ships = {}, .land = {}}, parts.size);
+      fitted[i] = data::fitted({.image = pictures[first + i], .ships = {}, .land = {}}, loaded.size);
       batch.push_back(&fitted[i]);
     }
-    const Tensor probabilities = parts.network->probabilities(
-        parts.network->logits(Var(picture_batch(batch, parts.moments)), context));
+    const Tensor probabilities = loaded.network->probabilities(
+        loaded.network->logits(Var(picture_batch(batch, loaded.moments)), context));
     const int64_t cells = probabilities.count() / static_cast<int64_t>(count);
     for (size_t i = 0; i < count; ++i) {
       PartitionMaps maps{
@@ -122,7 +122,7 @@ std::vector<PartitionMaps> partition_pictures(const PartitionParts& parts,
           infer::ships_from_map({maps.height, maps.width, models::Partition::kStride, maps.probabilities});
       const data::Image& picture = pictures[first + i];
       const double back =
-          static_cast<double>(std::max(picture.height, picture.width)) / static_cast<double>(parts.size);
+          static_cast<double>(std::max(picture.height, picture.width)) / static_cast<double>(loaded.size);
       for (infer::FoundShip& found : maps.ships)
         for (double* value : {&found.ship.x, &found.ship.y, &found.ship.length, &found.ship.width})
           *value *= back;
@@ -132,21 +132,22 @@ std::vector<PartitionMaps> partition_pictures(const PartitionParts& parts,
   return all;
 }
 
-infer::DetectionCounts evaluate_scenes(const PartitionParts& parts, std::span<const data::ShipScene> scenes) {
+infer::DetectionCounts evaluate_scenes(const LoadedPartitioner& loaded,
+                                       std::span<const data::ShipScene> scenes) {
   infer::DetectionCounts counts;
   for (size_t first = 0; first < scenes.size(); first += kBatch) {
     const size_t count = std::min(kBatch, scenes.size() - first);
     std::vector<data::Image> pictures;
     for (size_t i = 0; i < count; ++i) pictures.push_back(scenes[first + i].image);
-    const std::vector<PartitionMaps> found = partition_pictures(parts, pictures);
+    const std::vector<PartitionMaps> found = partition_pictures(loaded, pictures);
     for (size_t i = 0; i < count; ++i) counts += infer::match_ships(found[i].ships, scenes[first + i].ships);
   }
   return counts;
 }
 
 infer::DetectionCounts evaluate_partition(const std::filesystem::path& folder, const SceneSource& source) {
-  const PartitionParts parts = load_partition(folder);
-  return evaluate_scenes(parts, read_scenes(source, parts.size));
+  const LoadedPartitioner loaded = load_partition(folder);
+  return evaluate_scenes(loaded, read_scenes(source, loaded.size));
 }
 
 Json ship_json(const infer::FoundShip& found) {

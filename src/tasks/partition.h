@@ -15,7 +15,7 @@
 
 namespace fovea::tasks {
 
-struct PartitionParts {
+struct LoadedPartitioner {
   Json config;
   int64_t size = 0;            // side in pixels to which a picture is fitted
   data::PixelMoments moments;  // of the training pictures
@@ -24,11 +24,11 @@ struct PartitionParts {
 };
 
 // Throws Error naming the file when something is missing, damaged or does not fit.
-PartitionParts load_partition(const std::filesystem::path& folder);
+LoadedPartitioner load_partition(const std::filesystem::path& folder);
 // Writes config.json and model.safetensors, each atomically.
-void save_partition(const std::filesystem::path& folder, const PartitionParts& parts);
+void save_partition(const std::filesystem::path& folder, const LoadedPartitioner& loaded);
 // All but the weights.
-void save_partition_config(const std::filesystem::path& folder, const PartitionParts& parts);
+void save_partition_config(const std::filesystem::path& folder, const LoadedPartitioner& loaded);
 
 // Where scenes come from: the word "scenes" for harbours drawn by the program, or a folder of HRSC2016's form.
 struct SceneSource {
@@ -52,10 +52,11 @@ struct PartitionMaps {
   std::vector<infer::FoundShip> ships;  // in pixels of the picture given
 };
 // The pictures may have any size; ships come back in their pixels.
-std::vector<PartitionMaps> partition_pictures(const PartitionParts& parts,
+std::vector<PartitionMaps> partition_pictures(const LoadedPartitioner& loaded,
                                               std::span<const data::Image> pictures);
 // Against true ships, at an overlap of 0.5.
-infer::DetectionCounts evaluate_scenes(const PartitionParts& parts, std::span<const data::ShipScene> scenes);
+infer::DetectionCounts evaluate_scenes(const LoadedPartitioner& loaded,
+                                       std::span<const data::ShipScene> scenes);
 infer::DetectionCounts evaluate_partition(const std::filesystem::path& folder, const SceneSource& source);
 
 // {"x", "y", "length", "width", "angle" (degrees), "score", "bow": [x, y], "stern": [x, y], "corners": [...]}

@@ -14,18 +14,18 @@ namespace fovea::tasks {
 class PoolingRecorder : public AttentionObserver {
  public:
   explicit PoolingRecorder(bool with_heads) : with_heads_(with_heads) {}
-  Wish wish(const Call& call) override {
-    if (call.site.kind != AttentionSite::Kind::pooling) return with_heads_ ? heads.wish(call) : Wish{};
-    Wish all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
+  Capture capture(const Call& call) override {
+    if (call.site.kind != AttentionSite::Kind::pooling) return with_heads_ ? heads.capture(call) : Capture{};
+    Capture all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
     std::iota(all.rows.begin(), all.rows.end(), 0);
     return all;
   }
-  void see(const Call& call, const Wish& wish, const Sight& sight) override {
-    if (call.site.kind != AttentionSite::Kind::pooling) return heads.see(call, wish, sight);
+  void observe(const Call& call, const Capture& capture, const Captured& captured) override {
+    if (call.site.kind != AttentionSite::Kind::pooling) return heads.observe(call, capture, captured);
     const bool of_words = call.site.layer == static_cast<int64_t>(nn::PoolingLevel::words);
     WeightMatrix& matrix = of_words ? words : sentences;
     matrix = WeightMatrix::zeros(call.queries, call.keys);
-    std::copy_n(sight.weights.contiguous().data(), matrix.values.size(), matrix.values.begin());
+    std::copy_n(captured.weights.contiguous().data(), matrix.values.size(), matrix.values.begin());
   }
   WeightMatrix words, sentences;  // without rows where the model has none
   AttentionRecorder heads{{AttentionKind::encoder}};

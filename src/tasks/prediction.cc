@@ -13,10 +13,10 @@ namespace fovea::tasks {
 
 std::vector<int32_t> Prediction::labels() const {
   if (form == data::LabelForm::one) return {label};
-  std::vector<int32_t> told;
+  std::vector<int32_t> predictions;
   for (size_t i = 0; i < probabilities.size(); ++i)
-    if (probabilities[i] >= 0.5f) told.push_back(static_cast<int32_t>(i));
-  return told;
+    if (probabilities[i] >= 0.5f) predictions.push_back(static_cast<int32_t>(i));
+  return predictions;
 }
 
 Prediction prediction_of(std::span<const float> outputs, data::LabelForm form) {
@@ -25,27 +25,29 @@ Prediction prediction_of(std::span<const float> outputs, data::LabelForm form) {
     require(std::isfinite(output) || (form == data::LabelForm::one && std::isfinite(*best)),
             "the model's weights are damaged: a class scored ", output);
   if (form == data::LabelForm::number) return {.form = form, .number = outputs[0]};
-  Prediction told{.label = static_cast<int32_t>(best - outputs.begin()), .form = form};
+  Prediction predictions{.label = static_cast<int32_t>(best - outputs.begin()), .form = form};
   if (form == data::LabelForm::several) {
     for (const float logit : outputs)
-      told.probabilities.push_back(static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))));
-    return told;
+      predictions.probabilities.push_back(
+          static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))));
+    return predictions;
   }
   double sum = 0;
   for (const float logit : outputs) sum += std::exp(static_cast<double>(logit) - *best);
   for (const float logit : outputs)
-    told.probabilities.push_back(static_cast<float>(std::exp(static_cast<double>(logit) - *best) / sum));
-  return told;
+    predictions.probabilities.push_back(
+        static_cast<float>(std::exp(static_cast<double>(logit) - *best) / sum));
+  return predictions;
 }
 
 namespace {
 
-train::Validation validation_of_sets(std::span<const Prediction> told, const data::Targets& wanted) {
+train::Validation validation_of_sets(std::span<const Prediction> predictions, const data::Targets& wanted) {
   std::vector<uint8_t> said, is;
   double loss = 0;
-  for (size_t i = 0; i < told.size(); ++i)
-    for (size_t c = 0; c < told[i].probabilities.size(); ++c) {
-      const float p = told[i].probabilities[c], target = wanted.values[is.size()];
+  for (size_t i = 0; i < predictions.size(); ++i)
+    for (size_t c = 0; c < predictions[i].probabilities.size(); ++c) {
+      const float p = predictions[i].probabilities[c], target = wanted.values[is.size()];
       loss -= std::log(std::max(target > 0 ? p : 1 - p, std::numeric_limits<float>::min()));
       said.push_back(p >= 0.5f);
       is.push_back(target > 0);
@@ -57,9 +59,10 @@ train::Validation validation_of_sets(std::span<const Prediction> told, const dat
            {"macro_f1", 100 * scores.macro_f1}}};
 }
 
-train::Validation validation_of_numbers(std::span<const Prediction> told, const data::Targets& wanted) {
+train::Validation validation_of_numbers(std::span<const Prediction> predictions,
+                                        const data::Targets& wanted) {
   std::vector<float> said;
-  for (const Prediction& one : told) said.push_back(one.number);
+  for (const Prediction& one : predictions) said.push_back(one.number);
   const infer::NumberScores scores = infer::score_numbers(said, wanted.values);
   return {100 * std::max(scores.pearson, 0.0),
           {{"valid_loss", scores.squared_error},
@@ -75,16 +78,16 @@ std::string number_text(float number) {
 
 }  // namespace
 
-train::Validation validation_of(std::span<const Prediction> told, const data::Targets& wanted) {
+train::Validation validation_of(std::span<const Prediction> predictions, const data::Targets& wanted) {
   switch (wanted.form) {
     case data::LabelForm::one:
       break;
     case data::LabelForm::several:
-      return validation_of_sets(told, wanted);
+      return validation_of_sets(predictions, wanted);
     case data::LabelForm::number:
-      return validation_of_numbers(told, wanted);
+      return validation_of_numbers(predictions, wanted);
   }
-  return validation_of(told, wanted.labels);
+  return validation_of(predictions, wanted.labels);
 }
 
 ScoreName score_name_of(data::LabelForm form) {
@@ -99,19 +102,19 @@ ScoreName score_name_of(data::LabelForm form) {
   return {"accuracy", "%"};
 }
 
-train::Validation validation_of(std::span<const Prediction> told, std::span<const int32_t> wanted) {
+train::Validation validation_of(std::span<const Prediction> predictions, std::span<const int32_t> wanted) {
   std::vector<int32_t> labels;
   double loss = 0;
-  for (size_t i = 0; i < told.size(); ++i) {
-    labels.push_back(told[i].label);
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    labels.push_back(predictions[i].label);
     // A probability too small for a float counts as the smallest one.
-    const float probability = told[i].probabilities[static_cast<size_t>(wanted[i])];
+    const float probability = predictions[i].probabilities[static_cast<size_t>(wanted[i])];
     loss -= std::log(std::max(probability, std::numeric_limits<float>::min()));
   }
-  const auto classes = static_cast<int64_t>(told[0].probabilities.size());
+  const auto classes = static_cast<int64_t>(predictions[0].probabilities.size());
   const infer::ClassScores scores = infer::score_classes(labels, wanted, classes);
   return {100 * scores.accuracy,
-          {{"valid_loss", loss / static_cast<double>(told.size())},
+          {{"valid_loss", loss / static_cast<double>(predictions.size())},
            {"accuracy", 100 * scores.accuracy},
            {"macro_f1", 100 * scores.macro_f1}}};
 }
@@ -138,7 +141,7 @@ std::string probability_text(float probability) {
   return text;
 }
 
-std::string told_text(const Prediction& prediction, std::span<const std::string> labels) {
+std::string prediction_text(const Prediction& prediction, std::span<const std::string> labels) {
   if (prediction.form == data::LabelForm::number) return number_text(prediction.number);
   std::string text;
   for (const int32_t place : prediction.labels())

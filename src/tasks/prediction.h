@@ -28,8 +28,8 @@ Prediction prediction_of(std::span<const float> outputs, data::LabelForm form = 
 // What a training goes by, with the loss and other scores beside it: accuracy in per cent; of several labels micro
 // F1 in per cent; of numbers 100 times Pearson's correlation, 0 where it is negative. As many predictions as
 // targets, at least one.
-train::Validation validation_of(std::span<const Prediction> told, const data::Targets& wanted);
-train::Validation validation_of(std::span<const Prediction> told, std::span<const int32_t> wanted);
+train::Validation validation_of(std::span<const Prediction> predictions, const data::Targets& wanted);
+train::Validation validation_of(std::span<const Prediction> predictions, std::span<const int32_t> wanted);
 // "accuracy", "micro F1", "Pearson correlation x 100"; and the unit of that value, "%" or none.
 struct ScoreName {
   const char* name;
@@ -40,7 +40,7 @@ ScoreName score_name_of(data::LabelForm form);
 // {label, probabilities: {label: probability}}, {labels: [label, ...], probabilities} or {value: number}
 Json prediction_json(const Prediction& prediction, std::span<const std::string> labels);
 // "cat, 98.2 %"; "sport, 98.2 %; news, 61.0 %" or "no label"; "3.21"
-std::string told_text(const Prediction& prediction, std::span<const std::string> labels);
+std::string prediction_text(const Prediction& prediction, std::span<const std::string> labels);
 // A line for programs: the label, the labels between separators, or the number; scores: each probability and a tab
 // before its label, and a tab between labels.
 struct LineForm {

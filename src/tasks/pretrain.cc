@@ -208,17 +208,17 @@ void apply_preset(const std::string& name, PretrainTraining& training, Json& set
 
 void check_training(const PretrainTraining& training, const Json& model_settings) {
   check_rates(training.learning_rate, training.warmup, 0);
-  const auto within = [](const char* name, double value, double low, double high) {
+  const auto within = [](const char* name, auto value, decltype(value) low, decltype(value) high) {
     require(value >= low && value <= high, name, ": got ", value, ", wanted ", low, " to ", high);
   };
   within("masked", training.masked, 0.01, 0.9);
-  within("max_masked", static_cast<double>(training.max_masked), 1, 1 << 20);
+  within("max_masked", training.max_masked, 1, 1 << 20);
   within("short_share", training.short_share, 0, 1);
-  within("passes", static_cast<double>(training.passes), 1, 1000);
-  within("batch", static_cast<double>(training.batch), 1, 1 << 20);
-  within("max_tokens", static_cast<double>(training.max_tokens), 8, 1 << 20);
+  within("passes", training.passes, 1, 1000);
+  within("batch", training.batch, 1, 1 << 20);
+  within("max_tokens", training.max_tokens, 8, 1 << 20);
   within("weight_decay", training.weight_decay, 0, 100);
-  if (training.vocabulary) within("vocabulary", static_cast<double>(*training.vocabulary), 100, 1e6);
+  if (training.vocabulary) within("vocabulary", *training.vocabulary, 100, 1'000'000);
   const Json positions =
       model_settings.contains("max_positions") ? model_settings["max_positions"] : Json(512);
   require(!training.from.empty() || !positions.is_number_integer() ||
@@ -226,13 +226,13 @@ void check_training(const PretrainTraining& training, const Json& model_settings
           "max_tokens: got ", training.max_tokens, ", more than --max-positions ", positions.dump());
 }
 
-PretrainOutcome pretrain(const PretrainFiles& files, const PretrainTraining& asked,
+PretrainOutcome pretrain(const PretrainFiles& files, const PretrainTraining& requested,
                          const Json& model_settings, const train::TrainOptions& options,
                          const std::string& command, RunObserver& observer,
                          const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<PretrainTraining>({asked, options, model_settings});
-  PretrainTraining training = asked;
+  check_settings<PretrainTraining>({requested, options, model_settings});
+  PretrainTraining training = requested;
   Rng rng(options.seed);
   std::unique_ptr<models::BertPretraining> network;
   Tokenizer cut;

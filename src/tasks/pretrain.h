@@ -12,7 +12,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/registry.h"
+#include "models/registry/encoders.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
 
@@ -55,8 +55,7 @@ struct PretrainTraining {
               "learning rate after the warm-up; then it decays linearly to 0"},
         Field{"weight_decay", &T::weight_decay,
               "weight decay, times the learning rate; not on norms and biases"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"}};
+        Field{"warmup", &T::warmup, kWarmupHelp}};
   }
 
   using Models = models::Encoders;

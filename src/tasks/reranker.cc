@@ -8,12 +8,12 @@
 namespace fovea::tasks {
 namespace {
 
-EncoderParts load(const std::filesystem::path& folder, const std::string& compute) {
-  EncoderParts parts = load_encoder(folder, {}, compute);
-  const int64_t labels = parts.network->heads().labels;
+LoadedEncoder load(const std::filesystem::path& folder, const std::string& compute) {
+  LoadedEncoder loaded = open_encoder(folder, {}, compute);
+  const int64_t labels = loaded.network->heads().labels;
   require(labels == 1, folder.string(), ": a head of ", labels,
           " labels; rerank needs a cross-encoder with one, which scores a pair of texts");
-  return parts;
+  return loaded;
 }
 
 float activated(float logit, ScoreActivation activation) {
@@ -24,26 +24,10 @@ float activated(float logit, ScoreActivation activation) {
 
 }  // namespace
 
-ScoreActivation score_activation(const Json& config, const std::string& where) {
-  const Json* named = nullptr;
-  if (config.contains("sentence_transformers") && config["sentence_transformers"].is_object() &&
-      config["sentence_transformers"].contains("activation_fn"))
-    named = &config["sentence_transformers"]["activation_fn"];
-  else if (config.contains("sbert_ce_default_activation_function"))
-    named = &config["sbert_ce_default_activation_function"];
-  if (named == nullptr || named->is_null()) return ScoreActivation::sigmoid;
-  std::string name;
-  value_from_json(*named, name, where + ": the activation of scores");
-  if (name.ends_with(".Identity")) return ScoreActivation::identity;
-  if (name.ends_with(".Sigmoid")) return ScoreActivation::sigmoid;
-  fail(where, ": the activation of scores is ", in_quotes(name),
-       ", wanted torch.nn.modules.linear.Identity or torch.nn.modules.activation.Sigmoid");
-}
-
 Reranker::Reranker(const std::filesystem::path& folder, const std::string& compute)
     : parts_(load(folder, compute)),
-      activation_(score_activation(load_json(parts_.modules.model / "config.json"),
-                                   (parts_.modules.model / "config.json").string())),
+      activation_(
+          read_cross_encoder(folder, parts_.modules.model).activation.value_or(ScoreActivation::sigmoid)),
       prepared_(*parts_.network, parts_.compute) {}
 
 RelevanceScores Reranker::score(const std::string& query, std::span<const std::string> texts,

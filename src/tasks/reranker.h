@@ -8,18 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "io/json.h"
+#include "tasks/cross_encoder.h"
 #include "tasks/encoder.h"
 
 namespace fovea::tasks {
-
-// What becomes of the single logit.
-enum class ScoreActivation { identity, sigmoid };
-
-// As sentence-transformers reads a config.json: sentence_transformers.activation_fn, the older
-// sbert_ce_default_activation_function, or else sigmoid for one label. Throws Error, beginning with `where`, on
-// another function.
-ScoreActivation score_activation(const Json& config, const std::string& where);
 
 struct RelevanceScores {
   std::vector<float> scores;  // one for each text
@@ -38,7 +30,7 @@ class Reranker {
   int64_t max_tokens() const { return parts_.modules.max_tokens; }
 
  private:
-  EncoderParts parts_;
+  LoadedEncoder parts_;
   ScoreActivation activation_;
   nn::Prepared prepared_;
 };

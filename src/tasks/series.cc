@@ -8,7 +8,7 @@
 #include "base/error_kinds.h"
 #include "data/time_features.h"
 #include "io/file.h"
-#include "models/registry.h"
+#include "models/registry/series_models.h"
 #include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/evaluation.h"
@@ -28,7 +28,7 @@ SeriesGoal goal_named(const std::string& name, const std::string& where) {
   fail(where, ": unknown goal ", in_quotes(name), ", wanted forecast, classify or regress");
 }
 
-void check_parts(const SeriesParts& p, const models::SeriesConfig& c, const std::string& where) {
+void check_parts(const LoadedSeriesModel& p, const models::SeriesConfig& c, const std::string& where) {
   const auto columns = static_cast<int64_t>(p.columns.size());
   require(
       columns == c.features && p.mean.size() == p.columns.size() && p.deviation.size() == p.columns.size(),
@@ -77,120 +77,120 @@ std::string_view name_of(SeriesGoal goal) {
   return "regress";
 }
 
-SeriesParts load_series(const std::filesystem::path& folder, const std::string& compute) {
+LoadedSeriesModel load_series(const std::filesystem::path& folder, const std::string& compute) {
   const Compute kind = compute_named(compute);
   const FolderConfig config = read_folder_config(folder, "series");
   const std::string where = (folder / "config.json").string();
-  SeriesParts parts;
-  parts.model = config.model;
-  parts.config = config.settings;
+  LoadedSeriesModel loaded;
+  loaded.model = config.model;
+  loaded.config = config.settings;
   const auto read = [&](const char* name, auto& value) {
     require(config.all.contains(name), where, ": a model of series without ", name);
     value_from_json(config.all[name], value, where + ": " + name);
   };
   std::string goal, missing, features;
   read("goal", goal);
-  parts.goal = goal_named(goal, where);
-  read("columns", parts.columns);
-  read("mean", parts.mean);
-  read("deviation", parts.deviation);
+  loaded.goal = goal_named(goal, where);
+  read("columns", loaded.columns);
+  read("mean", loaded.mean);
+  read("deviation", loaded.deviation);
   read("missing", missing);
-  parts.missing = data::missing_named(missing);
-  read("targets", parts.targets);
-  read("steps_in", parts.steps_in);
-  read("horizon", parts.horizon);
-  read("time_column", parts.time_column);
+  loaded.missing = data::missing_named(missing);
+  read("targets", loaded.targets);
+  read("steps_in", loaded.steps_in);
+  read("horizon", loaded.horizon);
+  read("time_column", loaded.time_column);
   read("time_features", features);
-  parts.time_features = data::parse_time_features(features);
-  read("labels", parts.labels);
-  read("target_mean", parts.target_mean);
-  read("target_deviation", parts.target_deviation);
-  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+  loaded.time_features = data::parse_time_features(features);
+  read("labels", loaded.labels);
+  read("target_mean", loaded.target_mean);
+  read("target_deviation", loaded.target_deviation);
+  loaded.network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
     return models::make_model<models::SeriesModels>(config.model, config.settings, rng);
   });
-  check_parts(parts, parts.network->settings(), where);
-  if (kind == Compute::int8) nn::round_to_int8(*parts.network, folder.string());
-  parts.prepared = nn::Prepared(*parts.network, kind);
-  return parts;
+  check_parts(loaded, loaded.network->settings(), where);
+  if (kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
+  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  return loaded;
 }
 
-void save_series_config(const std::filesystem::path& folder, const SeriesParts& parts) {
+void save_series_config(const std::filesystem::path& folder, const LoadedSeriesModel& loaded) {
   std::string features;
-  for (const std::string& name : parts.time_features) features += (features.empty() ? "" : ",") + name;
+  for (const std::string& name : loaded.time_features) features += (features.empty() ? "" : ",") + name;
   save_json(folder / "config.json", Json{{"task", "series"},
-                                         {"model", parts.model},
-                                         {"settings", parts.config},
-                                         {"goal", name_of(parts.goal)},
-                                         {"columns", parts.columns},
-                                         {"mean", value_to_json(parts.mean)},
-                                         {"deviation", value_to_json(parts.deviation)},
-                                         {"missing", parts.missing == data::Missing::last ? "last" : "stop"},
-                                         {"targets", parts.targets},
-                                         {"steps_in", parts.steps_in},
-                                         {"horizon", parts.horizon},
-                                         {"time_column", parts.time_column},
+                                         {"model", loaded.model},
+                                         {"settings", loaded.config},
+                                         {"goal", name_of(loaded.goal)},
+                                         {"columns", loaded.columns},
+                                         {"mean", value_to_json(loaded.mean)},
+                                         {"deviation", value_to_json(loaded.deviation)},
+                                         {"missing", loaded.missing == data::Missing::last ? "last" : "stop"},
+                                         {"targets", loaded.targets},
+                                         {"steps_in", loaded.steps_in},
+                                         {"horizon", loaded.horizon},
+                                         {"time_column", loaded.time_column},
                                          {"time_features", features},
-                                         {"labels", parts.labels},
-                                         {"target_mean", value_to_json(parts.target_mean)},
-                                         {"target_deviation", value_to_json(parts.target_deviation)}});
+                                         {"labels", loaded.labels},
+                                         {"target_mean", value_to_json(loaded.target_mean)},
+                                         {"target_deviation", value_to_json(loaded.target_deviation)}});
 }
 
-void save_series(const std::filesystem::path& folder, const SeriesParts& parts) {
+void save_series(const std::filesystem::path& folder, const LoadedSeriesModel& loaded) {
   make_directories(folder);
-  nn::save_weights(*parts.network, folder / "model.safetensors");
-  save_series_config(folder, parts);
+  nn::save_weights(*loaded.network, folder / "model.safetensors");
+  save_series_config(folder, loaded);
 }
 
-data::SeriesTableOptions table_options(const SeriesParts& parts) {
-  return {.time_column = parts.time_column, .columns = parts.columns, .missing = parts.missing};
+data::SeriesTableOptions table_options(const LoadedSeriesModel& loaded) {
+  return {.time_column = loaded.time_column, .columns = loaded.columns, .missing = loaded.missing};
 }
 
-SeriesRows rows_of(const SeriesParts& parts, const data::SeriesTable& table, const std::string& name) {
+SeriesRows rows_of(const LoadedSeriesModel& loaded, const data::SeriesTable& table, const std::string& name) {
   const auto columns = static_cast<int64_t>(table.columns.size());
   SeriesRows rows{Tensor({table.rows(), columns}), {}};
   for (size_t i = 0; i < table.values.size(); ++i) {
     const size_t c = i % table.columns.size();
-    rows.values.data()[i] = (table.values[i] - parts.mean[c]) / parts.deviation[c];
+    rows.values.data()[i] = (table.values[i] - loaded.mean[c]) / loaded.deviation[c];
   }
-  if (parts.time_features.empty()) return rows;
+  if (loaded.time_features.empty()) return rows;
   require(!table.times.empty(), name, ": no column of times, which the time features are made of");
-  rows.known = Tensor::from(data::time_features(table.times, parts.time_features),
-                            {table.rows(), static_cast<int64_t>(parts.time_features.size())});
+  rows.known = Tensor::from(data::time_features(table.times, loaded.time_features),
+                            {table.rows(), static_cast<int64_t>(loaded.time_features.size())});
   return rows;
 }
 
-models::SeriesBatch windows_at(const SeriesParts& parts, const SeriesRows& rows,
+models::SeriesBatch windows_at(const LoadedSeriesModel& loaded, const SeriesRows& rows,
                                std::span<const int64_t> first) {
   const auto count = static_cast<int64_t>(first.size());
   const auto copied = [&](const Tensor& from) {
     const int64_t width = from.size(1);
-    const Tensor to({count * parts.steps_in, width});
+    const Tensor to({count * loaded.steps_in, width});
     for (int64_t i = 0; i < count; ++i)
-      std::copy_n(from.data() + first[static_cast<size_t>(i)] * width, parts.steps_in * width,
-                  to.data() + i * parts.steps_in * width);
+      std::copy_n(from.data() + first[static_cast<size_t>(i)] * width, loaded.steps_in * width,
+                  to.data() + i * loaded.steps_in * width);
     return to;
   };
   return {copied(rows.values), rows.known.defined() ? copied(rows.known) : Tensor(),
-          std::vector<int64_t>(first.size(), parts.steps_in)};
+          std::vector<int64_t>(first.size(), loaded.steps_in)};
 }
 
-Tensor steps_after(const SeriesParts& parts, const SeriesRows& rows, std::span<const int64_t> first) {
+Tensor steps_after(const LoadedSeriesModel& loaded, const SeriesRows& rows, std::span<const int64_t> first) {
   const int64_t width = rows.values.size(1);
-  const Tensor after({static_cast<int64_t>(first.size()), parts.targets, parts.horizon});
+  const Tensor after({static_cast<int64_t>(first.size()), loaded.targets, loaded.horizon});
   float* out = after.data();
   for (const int64_t begin : first)
-    for (int64_t t = 0; t < parts.targets; ++t)
-      for (int64_t h = 0; h < parts.horizon; ++h)
-        *out++ = rows.values.data()[(begin + parts.steps_in + h) * width + t];
+    for (int64_t t = 0; t < loaded.targets; ++t)
+      for (int64_t h = 0; h < loaded.horizon; ++h)
+        *out++ = rows.values.data()[(begin + loaded.steps_in + h) * width + t];
   return after;
 }
 
-Tensor standard_cases(const SeriesParts& parts, const data::SeriesCases& cases) {
+Tensor standard_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases) {
   const Tensor values({cases.starts.back(), cases.features});
   for (size_t i = 0; i < cases.values.size(); ++i) {
     const size_t f = i % static_cast<size_t>(cases.features);
-    const float value = (cases.values[i] - parts.mean[f]) / parts.deviation[f];
+    const float value = (cases.values[i] - loaded.mean[f]) / loaded.deviation[f];
     values.data()[i] = std::isnan(value) ? 0 : value;
   }
   return values;
@@ -212,39 +212,39 @@ models::SeriesBatch cases_at(const Tensor& values, const data::SeriesCases& case
   return batch;
 }
 
-std::vector<float> forecast(const SeriesParts& parts, const SeriesRows& rows) {
+std::vector<float> forecast(const LoadedSeriesModel& loaded, const SeriesRows& rows) {
   const NoGrad no_grad;
-  const nn::Prepared prepared(*parts.network);
+  const nn::Prepared prepared(*loaded.network);
   nn::Context context;
-  const int64_t first[] = {rows.count() - parts.steps_in};
-  const Tensor found = parts.network->outputs(windows_at(parts, rows, first), context).value().contiguous();
+  const int64_t first[] = {rows.count() - loaded.steps_in};
+  const Tensor found = loaded.network->outputs(windows_at(loaded, rows, first), context).value().contiguous();
   std::vector<float> steps;
-  for (int64_t h = 0; h < parts.horizon; ++h)
-    for (int64_t t = 0; t < parts.targets; ++t) {
+  for (int64_t h = 0; h < loaded.horizon; ++h)
+    for (int64_t t = 0; t < loaded.targets; ++t) {
       const auto column = static_cast<size_t>(t);
-      steps.push_back(found.data()[t * parts.horizon + h] * parts.deviation[column] + parts.mean[column]);
+      steps.push_back(found.data()[t * loaded.horizon + h] * loaded.deviation[column] + loaded.mean[column]);
       require(std::isfinite(steps.back()), "the model's weights are damaged: it forecasts ", steps.back());
     }
   return steps;
 }
 
-Tensor answer_cases(const SeriesParts& parts, const data::SeriesCases& cases) {
+Tensor answer_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases) {
   const NoGrad no_grad;
-  const nn::Prepared prepared(*parts.network);
+  const nn::Prepared prepared(*loaded.network);
   nn::Context context;
-  const Tensor values = standard_cases(parts, cases);
-  const int64_t outputs = parts.network->settings().outputs;
+  const Tensor values = standard_cases(loaded, cases);
+  const int64_t outputs = loaded.network->settings().outputs;
   const Tensor all({cases.size(), outputs});
   in_batches(cases.size(), cases.starts.back() / std::max<int64_t>(1, cases.size()),
              [&](int64_t first, int64_t count) {
                std::vector<int64_t> places(static_cast<size_t>(count));
                for (int64_t i = 0; i < count; ++i) places[static_cast<size_t>(i)] = first + i;
                const Tensor found =
-                   parts.network->outputs(cases_at(values, cases, places), context).value().contiguous();
+                   loaded.network->outputs(cases_at(values, cases, places), context).value().contiguous();
                std::copy_n(found.data(), found.count(), all.data() + first * outputs);
              });
-  if (parts.goal == SeriesGoal::regress)
-    for (float& value : all.span()) value = value * parts.target_deviation + parts.target_mean;
+  if (loaded.goal == SeriesGoal::regress)
+    for (float& value : all.span()) value = value * loaded.target_deviation + loaded.target_mean;
   return all;
 }
 
@@ -256,25 +256,27 @@ std::vector<Prediction> predictions_of(const Tensor& scores) {
   return predictions;
 }
 
-ForecastScores score_forecasts(const SeriesParts& parts, const SeriesRows& rows, int64_t begin, int64_t end,
-                               int64_t every, const std::string& where) {
+ForecastScores score_forecasts(const LoadedSeriesModel& loaded, const SeriesRows& rows, int64_t begin,
+                               int64_t end, int64_t every, const std::string& where) {
   std::vector<int64_t> first;
-  for (int64_t row = std::max(begin, parts.steps_in); row + parts.horizon <= end; row += every)
-    first.push_back(row - parts.steps_in);
-  require(!first.empty(), where, ": no window of ", parts.steps_in, " + ", parts.horizon,
+  for (int64_t row = std::max(begin, loaded.steps_in); row + loaded.horizon <= end; row += every)
+    first.push_back(row - loaded.steps_in);
+  require(!first.empty(), where, ": no window of ", loaded.steps_in, " + ", loaded.horizon,
           " steps fits; wanted more rows, or a smaller --steps-in or --horizon");
   const NoGrad no_grad;
-  const nn::Prepared prepared(*parts.network);
+  const nn::Prepared prepared(*loaded.network);
   nn::Context context;
   ForecastScores scores{.windows = static_cast<int64_t>(first.size())};
   const int64_t width = rows.values.size(1);
-  in_batches(scores.windows, parts.steps_in, [&](int64_t from, int64_t count) {
+  in_batches(scores.windows, loaded.steps_in, [&](int64_t from, int64_t count) {
     const auto some = std::span(first).subspan(static_cast<size_t>(from), static_cast<size_t>(count));
-    const Tensor found = parts.network->outputs(windows_at(parts, rows, some), context).value().contiguous();
-    const Tensor wanted = steps_after(parts, rows, some);
+    const Tensor found =
+        loaded.network->outputs(windows_at(loaded, rows, some), context).value().contiguous();
+    const Tensor wanted = steps_after(loaded, rows, some);
     for (int64_t i = 0; i < found.count(); ++i) {
-      const int64_t window = i / (parts.targets * parts.horizon), target = i / parts.horizon % parts.targets;
-      const int64_t last = some[static_cast<size_t>(window)] + parts.steps_in - 1;
+      const int64_t window = i / (loaded.targets * loaded.horizon),
+                    target = i / loaded.horizon % loaded.targets;
+      const int64_t last = some[static_cast<size_t>(window)] + loaded.steps_in - 1;
       const double error = double{found.data()[i]} - double{wanted.data()[i]},
                    naive = double{rows.values.data()[last * width + target]} - double{wanted.data()[i]};
       scores.mse += error * error;
@@ -283,7 +285,7 @@ ForecastScores score_forecasts(const SeriesParts& parts, const SeriesRows& rows,
       scores.naive_mae += std::abs(naive);
     }
   });
-  const auto numbers = static_cast<double>(scores.windows * parts.targets * parts.horizon);
+  const auto numbers = static_cast<double>(scores.windows * loaded.targets * loaded.horizon);
   for (double* sum : {&scores.mse, &scores.mae, &scores.naive_mse, &scores.naive_mae}) *sum /= numbers;
   return scores;
 }
@@ -310,12 +312,13 @@ std::vector<int64_t> times_after(const data::SeriesTable& table, int64_t steps) 
   return times;
 }
 
-NumberScores score_numbers(const SeriesParts& parts, const Tensor& found, std::span<const float> wanted) {
+NumberScores score_numbers(const LoadedSeriesModel& loaded, const Tensor& found,
+                           std::span<const float> wanted) {
   NumberScores scores{.cases = static_cast<int64_t>(wanted.size())};
   double squares = 0, naive = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const double error = double{found.data()[i]} - double{wanted[i]},
-                 middle = double{parts.target_mean} - double{wanted[i]};
+                 middle = double{loaded.target_mean} - double{wanted[i]};
     squares += error * error;
     naive += middle * middle;
     scores.mae += std::abs(error);
@@ -330,26 +333,26 @@ NumberScores score_numbers(const SeriesParts& parts, const Tensor& found, std::s
 namespace {
 
 std::vector<double> split_numbers(const std::string& text) {
-  std::vector<double> parts;
+  std::vector<double> loaded;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find('/', begin), text.size());
     const auto number = data::number_of(text.substr(begin, end - begin));
     require(number && *number > 0, "split: got ", in_quotes(text),
             ", wanted rows such as 8640/2880/2880, or shares such as 0.7/0.1/0.2");
-    parts.push_back(double{*number});
+    loaded.push_back(double{*number});
     begin = end + 1;
   }
-  require(parts.size() == 2 || parts.size() == 3, "split: got ", parts.size(),
+  require(loaded.size() == 2 || loaded.size() == 3, "split: got ", loaded.size(),
           " parts, wanted 2 or 3: training, validation and test");
-  const bool shares = parts[0] < 1;
+  const bool shares = loaded[0] < 1;
   double sum = 0;
-  for (const double part : parts) {
+  for (const double part : loaded) {
     require((part < 1) == shares && (shares || part == std::floor(part)), "split: got ", in_quotes(text),
             ", wanted only numbers of rows or only shares below 1");
     sum += part;
   }
   require(!shares || sum <= 1 + 1e-6, "split: the shares add up to ", sum, ", wanted at most 1");
-  return parts;
+  return loaded;
 }
 
 }  // namespace
@@ -359,11 +362,11 @@ void check_split(const std::string& text) {
 }
 
 SeriesSplit split_rows(const std::string& text, int64_t rows) {
-  std::vector<double> parts = split_numbers(text);
-  if (parts[0] < 1)
-    for (double& part : parts) part = std::floor(part * static_cast<double>(rows) + 1e-6);
-  SeriesSplit split{static_cast<int64_t>(parts[0]), static_cast<int64_t>(parts[1]),
-                    parts.size() > 2 ? static_cast<int64_t>(parts[2]) : 0};
+  std::vector<double> loaded = split_numbers(text);
+  if (loaded[0] < 1)
+    for (double& part : loaded) part = std::floor(part * static_cast<double>(rows) + 1e-6);
+  SeriesSplit split{static_cast<int64_t>(loaded[0]), static_cast<int64_t>(loaded[1]),
+                    loaded.size() > 2 ? static_cast<int64_t>(loaded[2]) : 0};
   require(split.train + split.valid + split.test <= rows, "split: ", in_quotes(text), " needs ",
           split.train + split.valid + split.test, " rows; the file has ", rows);
   return split;
@@ -371,39 +374,39 @@ SeriesSplit split_rows(const std::string& text, int64_t rows) {
 
 namespace {
 
-std::string table_test(const SeriesParts& parts, const std::string& file, const std::string& split,
+std::string table_test(const LoadedSeriesModel& loaded, const std::string& file, const std::string& split,
                        bool json) {
-  const data::SeriesTable table = data::read_series_table(file, table_options(parts));
+  const data::SeriesTable table = data::read_series_table(file, table_options(loaded));
   int64_t begin = 0, end = table.rows();
   if (!split.empty()) {
     const SeriesSplit cut = split_rows(split, table.rows());
     begin = cut.test > 0 ? cut.train + cut.valid : cut.train;
     end = cut.train + cut.valid + cut.test;
   }
-  const ForecastScores scores = score_forecasts(parts, rows_of(parts, table, file), begin, end, 1, file);
+  const ForecastScores scores = score_forecasts(loaded, rows_of(loaded, table, file), begin, end, 1, file);
   return (json ? to_json(scores).dump() : to_text(scores)) + "\n";
 }
 
-std::string case_test(const SeriesParts& parts, const std::string& file, bool json) {
-  const data::SeriesCases cases = data::read_series_cases(file, {.missing = parts.missing});
-  require(cases.features == static_cast<int64_t>(parts.columns.size()), file, ": cases of ", cases.features,
-          " features, but the model reads ", parts.columns.size());
-  const Tensor found = answer_cases(parts, cases);
-  if (parts.goal == SeriesGoal::classify) {
+std::string case_test(const LoadedSeriesModel& loaded, const std::string& file, bool json) {
+  const data::SeriesCases cases = data::read_series_cases(file, {.missing = loaded.missing});
+  require(cases.features == static_cast<int64_t>(loaded.columns.size()), file, ": cases of ", cases.features,
+          " features, but the model reads ", loaded.columns.size());
+  const Tensor found = answer_cases(loaded, cases);
+  if (loaded.goal == SeriesGoal::classify) {
     require(cases.target == data::CaseTarget::classes, file, ": no class labels (@classLabel true)");
     std::vector<int32_t> targets;
     for (const int32_t label : cases.labels) {
       const std::string& name = cases.classes[static_cast<size_t>(label)];
-      const auto place = std::find(parts.labels.begin(), parts.labels.end(), name);
-      require(place != parts.labels.end(), file, ": the label ", in_quotes(name),
+      const auto place = std::find(loaded.labels.begin(), loaded.labels.end(), name);
+      require(place != loaded.labels.end(), file, ": the label ", in_quotes(name),
               " does not occur in the data that the model was trained on");
-      targets.push_back(static_cast<int32_t>(place - parts.labels.begin()));
+      targets.push_back(static_cast<int32_t>(place - loaded.labels.begin()));
     }
-    const Evaluation evaluation = evaluate(predictions_of(found), targets, parts.labels, "cases");
+    const Evaluation evaluation = evaluate(predictions_of(found), targets, loaded.labels, "cases");
     return json ? to_json(evaluation).dump() + "\n" : to_text(evaluation);
   }
   require(cases.target == data::CaseTarget::number, file, ": no numbers to compare with (@targetLabel true)");
-  const NumberScores s = score_numbers(parts, found, cases.numbers);
+  const NumberScores s = score_numbers(loaded, found, cases.numbers);
   if (json)
     return Json{{"cases", s.cases}, {"rmse", s.rmse}, {"mae", s.mae}, {"naive_rmse", s.naive_rmse}}.dump() +
            "\n";
@@ -415,12 +418,12 @@ std::string case_test(const SeriesParts& parts, const std::string& file, bool js
 
 std::string series_test(const std::filesystem::path& folder, const std::string& file,
                         const std::string& split, bool json) {
-  const SeriesParts parts = errors_as<ModelError>([&] { return load_series(folder); });
-  require(split.empty() || parts.goal == SeriesGoal::forecast, "--split applies to forecasts only; ",
+  const LoadedSeriesModel loaded = errors_as<ModelError>([&] { return load_series(folder); });
+  require(split.empty() || loaded.goal == SeriesGoal::forecast, "--split applies to forecasts only; ",
           folder.string(), " holds a model of cases");
   return errors_as<FileError>([&] {
-    return parts.goal == SeriesGoal::forecast ? table_test(parts, file, split, json)
-                                              : case_test(parts, file, json);
+    return loaded.goal == SeriesGoal::forecast ? table_test(loaded, file, split, json)
+                                               : case_test(loaded, file, json);
   });
 }
 

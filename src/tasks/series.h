@@ -20,7 +20,7 @@ enum class SeriesGoal { forecast, classify, regress };
 // "forecast", "classify", "regress": in config.json.
 std::string_view name_of(SeriesGoal goal);
 
-struct SeriesParts {
+struct LoadedSeriesModel {
   std::string model;  // its name in the registry
   Json config;
   SeriesGoal goal = SeriesGoal::forecast;
@@ -42,14 +42,14 @@ struct SeriesParts {
 
 // Opens a folder for use. compute: "float32" or "int8". Throws Error naming the file when something is missing,
 // damaged or does not fit.
-SeriesParts load_series(const std::filesystem::path& folder, const std::string& compute = "float32");
+LoadedSeriesModel load_series(const std::filesystem::path& folder, const std::string& compute = "float32");
 // Writes config.json and model.safetensors, each atomically.
-void save_series(const std::filesystem::path& folder, const SeriesParts& parts);
+void save_series(const std::filesystem::path& folder, const LoadedSeriesModel& loaded);
 // All but the weights.
-void save_series_config(const std::filesystem::path& folder, const SeriesParts& parts);
+void save_series_config(const std::filesystem::path& folder, const LoadedSeriesModel& loaded);
 
 // How a table is read for this model: its columns, in its order.
-data::SeriesTableOptions table_options(const SeriesParts& parts);
+data::SeriesTableOptions table_options(const LoadedSeriesModel& loaded);
 
 // A table as the network reads it: standardised, with time features.
 struct SeriesRows {
@@ -58,22 +58,22 @@ struct SeriesRows {
   int64_t count() const { return values.size(0); }
 };
 // Throws Error when the model has time features and the table has no times.
-SeriesRows rows_of(const SeriesParts& parts, const data::SeriesTable& table, const std::string& name);
+SeriesRows rows_of(const LoadedSeriesModel& loaded, const data::SeriesTable& table, const std::string& name);
 // parts.steps_in rows from each of `first` on.
-models::SeriesBatch windows_at(const SeriesParts& parts, const SeriesRows& rows,
+models::SeriesBatch windows_at(const LoadedSeriesModel& loaded, const SeriesRows& rows,
                                std::span<const int64_t> first);
 // What comes after those windows: [windows, targets, horizon].
-Tensor steps_after(const SeriesParts& parts, const SeriesRows& rows, std::span<const int64_t> first);
+Tensor steps_after(const LoadedSeriesModel& loaded, const SeriesRows& rows, std::span<const int64_t> first);
 
 // Cases as the network reads them: standardised; what is missing is 0.
-Tensor standard_cases(const SeriesParts& parts, const data::SeriesCases& cases);
+Tensor standard_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases);
 models::SeriesBatch cases_at(const Tensor& values, const data::SeriesCases& cases,
                              std::span<const int64_t> places);
 
 // The next parts.horizon steps after the last parts.steps_in rows: [horizon, targets], in the table's own units.
-std::vector<float> forecast(const SeriesParts& parts, const SeriesRows& rows);
+std::vector<float> forecast(const LoadedSeriesModel& loaded, const SeriesRows& rows);
 // For each case the scores of all classes, or the number, in its own units: [cases, outputs].
-Tensor answer_cases(const SeriesParts& parts, const data::SeriesCases& cases);
+Tensor answer_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases);
 
 // From the scores of all classes, [cases, classes].
 std::vector<Prediction> predictions_of(const Tensor& scores);
@@ -85,8 +85,8 @@ struct ForecastScores {
 };
 // Of the windows whose steps to forecast lie in rows [begin, end): of every `every`-th of them. Throws Error,
 // beginning with `where`, when there are none.
-ForecastScores score_forecasts(const SeriesParts& parts, const SeriesRows& rows, int64_t begin, int64_t end,
-                               int64_t every, const std::string& where);
+ForecastScores score_forecasts(const LoadedSeriesModel& loaded, const SeriesRows& rows, int64_t begin,
+                               int64_t end, int64_t every, const std::string& where);
 // "MSE 0.385, MAE 0.401 on 2785 windows (the last value repeated: MSE 1.294, MAE 0.713)"
 std::string to_text(const ForecastScores& scores);
 Json to_json(const ForecastScores& scores);
@@ -95,7 +95,8 @@ struct NumberScores {
   int64_t cases = 0;
   double rmse = 0, mae = 0, naive_rmse = 0;  // naive: the mean of the training cases
 };
-NumberScores score_numbers(const SeriesParts& parts, const Tensor& found, std::span<const float> wanted);
+NumberScores score_numbers(const LoadedSeriesModel& loaded, const Tensor& found,
+                           std::span<const float> wanted);
 
 // The times of the next `steps` rows, as far apart as the last two; empty where the table has no times.
 std::vector<int64_t> times_after(const data::SeriesTable& table, int64_t steps);

@@ -129,9 +129,9 @@ models::CaptionBatch batch_of(const std::vector<Example>& examples, std::span<co
 // Loss, perplexity, BLEU and CIDEr of the model as it stands.
 class Validator {
  public:
-  Validator(const Captioned& captioned, int64_t first_picture, const CaptionParts& parts,
+  Validator(const Captioned& captioned, int64_t first_picture, const LoadedCaptioner& loaded,
             const FeatureCache& features, const CaptionTraining& training, CaptionObserver& observer)
-      : parts_(parts), features_(features), observer_(observer), first_picture_(first_picture) {
+      : parts_(loaded), features_(features), observer_(observer), first_picture_(first_picture) {
     const auto count =
         static_cast<size_t>(std::min(training.valid_pictures, static_cast<int64_t>(captioned.size())));
     Captioned some;
@@ -139,7 +139,7 @@ class Validator {
     some.captions.assign(captioned.captions.begin(),
                          captioned.captions.begin() + static_cast<int64_t>(count));
     names_ = some.names;
-    examples_ = encode(some, *parts.tokenizer, first_picture, training.max_length);
+    examples_ = encode(some, *loaded.tokenizer, first_picture, training.max_length);
     // A picture with fewer captions than others repeats its first one, which changes no score of BLEU.
     size_t sets = 0;
     for (const auto& captions : some.captions) sets = std::max(sets, captions.size());
@@ -195,7 +195,7 @@ class Validator {
     return sum / static_cast<double>(std::max<int64_t>(1, words));
   }
 
-  const CaptionParts& parts_;
+  const LoadedCaptioner& parts_;
   const FeatureCache& features_;
   CaptionObserver& observer_;
   int64_t first_picture_;
@@ -234,11 +234,11 @@ uint64_t fingerprint(const Captioned& captioned, const std::string& encoder) {
   return print.value();
 }
 
-CardText card_text(const CaptionFiles& files, const CaptionParts& parts, const Captioned& captioned) {
+CardText card_text(const CaptionFiles& files, const LoadedCaptioner& loaded, const Captioned& captioned) {
   return {.title = "A captioner made with Fovea",
-          .about = message("Describes photographs in a sentence; the encoder sees ", parts.encoder.size,
-                           " x ", parts.encoder.size, " pixels as ", parts.encoder.side(), " x ",
-                           parts.encoder.side(), " places.\n"),
+          .about = message("Describes photographs in a sentence; the encoder sees ", loaded.encoder.size,
+                           " x ", loaded.encoder.size, " pixels as ", loaded.encoder.side(), " x ",
+                           loaded.encoder.side(), " places.\n"),
           .train = message("`", files.captions[0], "` (", captioned.size(), " pictures)"),
           .valid = files.valid.empty() ? "" : "`" + files.valid + "`",
           .use = "fovea caption " + files.out.string() + " picture.jpg"};
@@ -285,55 +285,55 @@ void check_training(const CaptionTraining& training, const Json&) {
   share("baseline_decay", training.baseline_decay);
 }
 
-TrainingOutcome train_caption(const CaptionFiles& files, const CaptionTraining& asked,
+TrainingOutcome train_caption(const CaptionFiles& files, const CaptionTraining& requested,
                               const Json& model_settings, const train::TrainOptions& options,
                               const std::string& command, CaptionObserver& observer,
                               const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<CaptionTraining>({asked, options, model_settings});
-  CaptionParts parts;
-  parts.encoder = read_encoder(files.encoder, asked.blocks, asked.picture_size);
+  check_settings<CaptionTraining>({requested, options, model_settings});
+  LoadedCaptioner loaded;
+  loaded.encoder = read_encoder(files.encoder, requested.blocks, requested.picture_size);
   const Collection collection(files, observer);
   const std::vector<std::string> captions = all_captions(collection.train);
-  CaptionTraining training = asked;
+  CaptionTraining training = requested;
   fit_to_data(captions, training);
   const RunFolder folder(
       files.out,
       run_identity<CaptionTraining>({training, options, model_settings},
-                                    fingerprint(collection.train, describe(parts.encoder)),
+                                    fingerprint(collection.train, describe(loaded.encoder)),
                                     counted(static_cast<int64_t>(captions.size()), "caption")),
       observer);
-  parts.model = training.model;
-  parts.tokenizer = folder.tokenizers([&] { return learn(training, captions, observer); }).target;
-  parts.config = models::model_config<models::Captioners>(
+  loaded.model = training.model;
+  loaded.tokenizer = folder.tokenizers([&] { return learn(training, captions, observer); }).target;
+  loaded.config = models::model_config<models::Captioners>(
       training.model, model_settings,
-      Json{{"vocabulary", parts.tokenizer->size()}, {"channels", parts.encoder.channels()}});
+      Json{{"vocabulary", loaded.tokenizer->size()}, {"channels", loaded.encoder.channels()}});
   Rng rng(options.seed);
-  parts.network = models::make_model<models::Captioners>(training.model, parts.config, rng);
+  loaded.network = models::make_model<models::Captioners>(training.model, loaded.config, rng);
 
   // Features of all pictures: of training first, then of validation.
   std::vector<std::string> names = collection.train.names;
   names.insert(names.end(), collection.valid.names.begin(), collection.valid.names.end());
   FeatureCache features(files.features.empty() ? files.out / "features.records" : files.features,
-                        parts.encoder);
+                        loaded.encoder);
   if (!features.fill(collection.pictures(), names, observer, should_stop))
-    return {.outcome = train::Outcome::interrupted, .parameters = parts.network->parameter_count()};
-  const std::vector<Example> examples = encode(collection.train, *parts.tokenizer, 0, training.max_length);
+    return {.outcome = train::Outcome::interrupted, .parameters = loaded.network->parameter_count()};
+  const std::vector<Example> examples = encode(collection.train, *loaded.tokenizer, 0, training.max_length);
   require(!examples.empty(), files.captions[0], ": no caption has at most ", training.max_length,
           " tokens; raise max_length");
   if (examples.size() < captions.size())
     observer.on_note(message(captions.size() - examples.size(), " captions of more than ",
                              training.max_length, " tokens are left out"));
   observer.on_note(message(collection.train.size(), " pictures, ", examples.size(),
-                           " captions, vocabulary of ", parts.tokenizer->size(), ", ",
-                           parts.network->parameter_count(), " parameters"));
+                           " captions, vocabulary of ", loaded.tokenizer->size(), ", ",
+                           loaded.network->parameter_count(), " parameters"));
   std::optional<Validator> validator;
   if (collection.valid.size() > 0)
-    validator.emplace(collection.valid, static_cast<int64_t>(collection.train.size()), parts, features,
+    validator.emplace(collection.valid, static_cast<int64_t>(collection.train.size()), loaded, features,
                       training, observer);
 
   TrainingPlan plan;
-  plan.network = parts.network.get();
+  plan.network = loaded.network.get();
   plan.rule = train::Adam{.learning_rate = training.learning_rate};
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
@@ -343,21 +343,21 @@ TrainingOutcome train_caption(const CaptionFiles& files, const CaptionTraining& 
   plan.batch_size = *training.batch_words;
   plan.batch_unit = plan.unit = "words";
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
-    const OutputLoss loss = parts.network->loss(batch_of(examples, chosen, features, parts.encoder),
-                                                {.smoothing = training.smoothing,
-                                                 .penalty = training.penalty,
-                                                 .entropy = training.entropy,
-                                                 .soft_share = training.soft_share,
-                                                 .baseline_decay = training.baseline_decay},
-                                                context);
+    const OutputLoss loss = loaded.network->loss(batch_of(examples, chosen, features, loaded.encoder),
+                                                 {.smoothing = training.smoothing,
+                                                  .penalty = training.penalty,
+                                                  .entropy = training.entropy,
+                                                  .soft_share = training.soft_share,
+                                                  .baseline_decay = training.baseline_decay},
+                                                 context);
     return train::BatchLoss{loss.loss, static_cast<double>(loss.count)};
   };
   if (validator) plan.validate = [&] { return validator->run(); };
   plan.score_name = "BLEU-4";
   plan.should_stop = should_stop;
-  plan.save_config = [&](const std::filesystem::path& out) { save_captioner_config(out, parts); };
-  plan.save_model = [&](const std::filesystem::path& out) { save_captioner(out, parts); };
-  plan.card = card_text(files, parts, collection.train);
+  plan.save_config = [&](const std::filesystem::path& out) { save_captioner_config(out, loaded); };
+  plan.save_model = [&](const std::filesystem::path& out) { save_captioner(out, loaded); };
+  plan.card = card_text(files, loaded, collection.train);
   plan.command = command;
   return run_training(folder, plan, observer);
 }

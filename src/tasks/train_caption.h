@@ -11,7 +11,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/registry.h"
+#include "models/registry/captioners.h"
 #include "tasks/captioner.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
@@ -56,13 +56,10 @@ struct CaptionTraining {
         Field{"blocks", &T::blocks,
               "blocks of the encoder to use, 1 to 13; 11 gives 14 x 14 places for pictures of 224 pixels"},
         Field{"batch_words", &T::batch_words, "number of words in a batch"},
-        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
-        Field{"schedule", &T::schedule,
-              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
-              "(decays as 1/sqrt(step)) or constant"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
-        Field{"smoothing", &T::smoothing, "label smoothing"},
+        Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
+        Field{"schedule", &T::schedule, kScheduleHelp},
+        Field{"warmup", &T::warmup, kWarmupHelp},
+        Field{"smoothing", &T::smoothing, kSmoothingHelp},
         Field{"penalty", &T::penalty,
               "weight of doubly stochastic attention, which asks that every place be looked at; 0: none"},
         Field{"entropy", &T::entropy, "hard attention: weight of the entropy that keeps its draws varied"},
@@ -80,8 +77,7 @@ struct CaptionTraining {
                                         "vocabulary", "max_length",  "picture_size",
                                         "blocks",     "batch_words", "seed"};
   // The names that a text may have.
-  static constexpr Choices kChoices[] = {{"tokenizer", "words, bpe, unigram"},
-                                         {"schedule", "budget, inverse_sqrt, constant"}};
+  static constexpr Choices kChoices[] = {{"tokenizer", "words, bpe, unigram"}, {"schedule", kSchedules}};
   static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
 

@@ -19,9 +19,9 @@ struct Examples {
   data::Targets targets;
 };
 
-Examples encode(const data::LabelledText& text, const ClassifierParts& parts, const std::string& path) {
-  return {data::encode_texts(text.texts, *parts.tokenizer, parts.encoding),
-          data::targets_of(text, parts.form, parts.labels, path)};
+Examples encode(const data::LabelledText& text, const LoadedClassifier& loaded, const std::string& path) {
+  return {data::encode_texts(text.texts, *loaded.tokenizer, loaded.encoding),
+          data::targets_of(text, loaded.form, loaded.labels, path)};
 }
 
 // The texts as a tokenizer sees them.
@@ -81,28 +81,28 @@ data::Tokenizers learn(const ClassifyTraining& training, const data::LabelledTex
 }
 
 // A fresh network with a tokenizer learnt from the text.
-ClassifierParts begin_classifier(const RunFolder& folder, const ClassifyTraining& training,
-                                 const Json& model_settings, const data::LabelledText& text,
-                                 std::vector<std::string> labels, RunObserver& observer, Rng& rng) {
-  ClassifierParts parts;
-  parts.model = training.model;
-  parts.labels = std::move(labels);
-  parts.form = label_form(training);
-  parts.tokenizer = folder.tokenizers([&] { return learn(training, text, observer); }).source;
-  parts.config = models::model_config<models::Classifiers>(
+LoadedClassifier begin_classifier(const RunFolder& folder, const ClassifyTraining& training,
+                                  const Json& model_settings, const data::LabelledText& text,
+                                  std::vector<std::string> labels, RunObserver& observer, Rng& rng) {
+  LoadedClassifier loaded;
+  loaded.model = training.model;
+  loaded.labels = std::move(labels);
+  loaded.form = label_form(training);
+  loaded.tokenizer = folder.tokenizers([&] { return learn(training, text, observer); }).source;
+  loaded.config = models::model_config<models::Classifiers>(
       training.model, model_settings,
       models::vocabulary_and_classes(
-          parts.tokenizer->size(),
-          parts.form == data::LabelForm::number ? 1 : static_cast<int64_t>(parts.labels.size()),
+          loaded.tokenizer->size(),
+          loaded.form == data::LabelForm::number ? 1 : static_cast<int64_t>(loaded.labels.size()),
           training.pairs));
-  parts.network = models::make_model<models::Classifiers>(training.model, parts.config, rng);
-  parts.network->read_as(parts.form);
-  parts.network->use_tokenizer(*parts.tokenizer);
-  parts.encoding = {.form = parts.network->form(),
-                    .max_tokens = training.max_length,
-                    .lowercase = training.lowercase,
-                    .pairs = training.pairs};
-  return parts;
+  loaded.network = models::make_model<models::Classifiers>(training.model, loaded.config, rng);
+  loaded.network->read_as(loaded.form);
+  loaded.network->use_tokenizer(*loaded.tokenizer);
+  loaded.encoding = {.form = loaded.network->form(),
+                     .max_tokens = training.max_length,
+                     .lowercase = training.lowercase,
+                     .pairs = training.pairs};
+  return loaded;
 }
 
 // Numbers are learnt in units of their spread.
@@ -126,16 +126,17 @@ void drop_words(std::vector<int32_t>& tokens, float share, nn::Context& context)
     if (rng.uniform() < share && token >= data::kSpecials) token = data::kUnknown;
 }
 
-CardText card_text(const ClassifyFiles& files, const ClassifierParts& parts) {
+CardText card_text(const ClassifyFiles& files, const LoadedClassifier& loaded) {
   constexpr size_t kShown = 20;
-  const std::string texts = parts.encoding.pairs ? "pairs of texts" : "text";
-  std::string about = parts.form == data::LabelForm::number ? message("Predicts a number from ", texts, ".\n")
-                      : parts.form == data::LabelForm::several
-                          ? message("Gives ", texts, " any of ", parts.labels.size(), " labels:")
-                          : message("Classifies ", texts, " into ", parts.labels.size(), " classes:");
-  for (size_t i = 0; i < std::min(kShown, parts.labels.size()); ++i)
-    about += (i > 0 ? ", `" : " `") + parts.labels[i] + '`';
-  if (!parts.labels.empty()) about += parts.labels.size() > kShown ? ", ...\n" : ".\n";
+  const std::string texts = loaded.encoding.pairs ? "pairs of texts" : "text";
+  std::string about = loaded.form == data::LabelForm::number
+                          ? message("Predicts a number from ", texts, ".\n")
+                      : loaded.form == data::LabelForm::several
+                          ? message("Gives ", texts, " any of ", loaded.labels.size(), " labels:")
+                          : message("Classifies ", texts, " into ", loaded.labels.size(), " classes:");
+  for (size_t i = 0; i < std::min(kShown, loaded.labels.size()); ++i)
+    about += (i > 0 ? ", `" : " `") + loaded.labels[i] + '`';
+  if (!loaded.labels.empty()) about += loaded.labels.size() > kShown ? ", ...\n" : ".\n";
   return {.title = "A text classifier made with Fovea",
           .about = about,
           .train = "`" + files.train + "`",
@@ -189,14 +190,14 @@ void check_training(const ClassifyTraining& training, const Json&) {
   require(dropped >= 0 && dropped < 1, "word_dropout: got ", dropped, ", wanted at least 0 and below 1");
 }
 
-TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& asked,
+TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& requested,
                                const Json& model_settings, const train::TrainOptions& options,
                                const std::string& command, RunObserver& observer,
                                const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<ClassifyTraining>({asked, options, model_settings});
-  ClassifyTraining training = asked;
-  training.pairs = asked.pairs || !asked.pair_column.empty();
+  check_settings<ClassifyTraining>({requested, options, model_settings});
+  ClassifyTraining training = requested;
+  training.pairs = requested.pairs || !requested.pair_column.empty();
   const data::LabelledOptions reading = reading_options(training);
   const data::LabelledText text = data::read_labelled(files.train, reading);
   observer.on_note(text.columns.note(files.train));
@@ -211,13 +212,13 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   std::vector<std::string> labels = data::label_set(text, files.train, form);
   if (!files.valid.empty()) data::targets_of(valid_text, form, labels, files.valid);  // refuses unknown ones
   Rng rng(options.seed);
-  ClassifierParts parts;
+  LoadedClassifier loaded;
   // An encoder that cannot be read leaves no folder behind.
   const bool tuned = !training.from.empty();
   if (tuned) {
     EncoderChoices choices;
     fields_from_json(model_settings, choices, "from");
-    parts = begin_bert_classifier(
+    loaded = begin_bert_classifier(
         training.from,
         {.labels = labels, .form = form, .pairs = training.pairs, .max_tokens = training.max_length}, choices,
         rng);
@@ -226,19 +227,19 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
                          run_identity<ClassifyTraining>({training, options, model_settings},
                                                         fingerprint(text), counted(text.size(), "text")),
                          observer);
-  if (!tuned) parts = begin_classifier(folder, training, model_settings, text, labels, observer, rng);
-  if (training.label_separator) parts.label_separator = *training.label_separator;
-  if (form == data::LabelForm::number) scale_targets(text, files.train, *parts.network);
-  const Examples examples = encode(text, parts, files.train);
-  const Examples valid = encode(valid_text, parts, files.valid);
+  if (!tuned) loaded = begin_classifier(folder, training, model_settings, text, labels, observer, rng);
+  if (training.label_separator) loaded.label_separator = *training.label_separator;
+  if (form == data::LabelForm::number) scale_targets(text, files.train, *loaded.network);
+  const Examples examples = encode(text, loaded, files.train);
+  const Examples valid = encode(valid_text, loaded, files.valid);
   observer.on_note(message(
       examples.texts.size(), training.pairs ? " pairs" : " texts", " of ", examples.texts.tokens.size(),
       " tokens, ",
       form == data::LabelForm::number ? "" : counted(static_cast<int64_t>(labels.size()), "label") + ", ",
-      "vocabulary of ", parts.tokenizer->size(), ", ", parts.network->parameter_count(), " parameters"));
+      "vocabulary of ", loaded.tokenizer->size(), ", ", loaded.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;
-  plan.network = parts.network.get();
+  plan.network = loaded.network.get();
   // A pretrained encoder is moved little.
   if (tuned)
     plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = 0.01};
@@ -255,18 +256,18 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
     data::TextBatch batch = data::make_text_batch(examples.texts, chosen);
     drop_words(batch.tokens, *training.word_dropout, context);
     return train::BatchLoss{
-        parts.network->loss({batch.tokens, batch.lengths, batch.firsts}, examples.targets.at(batch.places),
-                            training.smoothing, context),
+        loaded.network->loss({batch.tokens, batch.lengths, batch.firsts}, examples.targets.at(batch.places),
+                             training.smoothing, context),
         static_cast<double>(batch.places.size())};
   };
   if (valid_text.size() > 0)
-    plan.validate = [&] { return validation_of(classify_ids(*parts.network, valid.texts), valid.targets); };
+    plan.validate = [&] { return validation_of(classify_ids(*loaded.network, valid.texts), valid.targets); };
   plan.score_name = score_name_of(form).name;
   plan.score_unit = score_name_of(form).unit;
   plan.should_stop = should_stop;
-  plan.save_config = [&](const std::filesystem::path& out) { save_classifier_config(out, parts); };
-  plan.save_model = [&](const std::filesystem::path& out) { save_classifier(out, parts); };
-  plan.card = card_text(files, parts);
+  plan.save_config = [&](const std::filesystem::path& out) { save_classifier_config(out, loaded); };
+  plan.save_model = [&](const std::filesystem::path& out) { save_classifier(out, loaded); };
+  plan.card = card_text(files, loaded);
   plan.command = command;
   return run_training(folder, plan, observer);
 }

@@ -10,7 +10,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/registry.h"
+#include "models/registry/classifiers.h"
 #include "tasks/classifier.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
@@ -46,20 +46,15 @@ struct ClassifyTraining {
         Field{"from", &T::from,
               "folder of a pretrained BERT-family encoder (Hugging Face format) to train on, instead of "
               "--model"},
-        Field{"tokenizer", &T::tokenizer,
-              "bpe or unigram (SentencePiece, learnt from the training text), or words (between spaces)"},
-        Field{"vocabulary", &T::vocabulary,
-              "number of tokens to learn; for words: the most frequent ones, 0 for all"},
+        Field{"tokenizer", &T::tokenizer, kTokenizerHelp},
+        Field{"vocabulary", &T::vocabulary, kVocabularyHelp},
         Field{"lowercase", &T::lowercase, "convert texts to lower case"},
         Field{"max_length", &T::max_length, "number of tokens read of each text; 0: all"},
         Field{"batch_tokens", &T::batch_tokens, "number of tokens in a batch"},
-        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
-        Field{"schedule", &T::schedule,
-              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
-              "(decays as 1/sqrt(step)) or constant"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
-        Field{"smoothing", &T::smoothing, "label smoothing"},
+        Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
+        Field{"schedule", &T::schedule, kScheduleHelp},
+        Field{"warmup", &T::warmup, kWarmupHelp},
+        Field{"smoothing", &T::smoothing, kSmoothingHelp},
         Field{"word_dropout", &T::word_dropout,
               "share of tokens replaced by <unk> in training, against overfitting"},
         Field{
@@ -73,7 +68,7 @@ struct ClassifyTraining {
         Field{"text_column", &T::text_column, "name or number (from 1) of the column with the texts"},
         Field{"pair_column", &T::pair_column,
               "pairs: name or number (from 1) of the column with the second texts"},
-        Field{"skip_bad", &T::skip_bad, "drop and count unusable lines instead of stopping at the first"}};
+        Field{"skip_bad", &T::skip_bad, kSkipBadHelp}};
   }
 
   using Models = models::Classifiers;
@@ -86,7 +81,7 @@ struct ClassifyTraining {
   // The names that a text may have.
   static constexpr Choices kChoices[] = {{"task", "classification, multi_label, regression"},
                                          {"tokenizer", "bpe, unigram, words"},
-                                         {"schedule", "budget, inverse_sqrt, constant"}};
+                                         {"schedule", kSchedules}};
   static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
 

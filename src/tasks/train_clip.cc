@@ -36,8 +36,8 @@ void check_source(const ClipFiles& files, const ClipTraining& training) {
 }
 
 // What is empty, and what the run's identity needs to be complete.
-ClipTraining settled(const ClipFiles& files, const ClipTraining& asked) {
-  ClipTraining training = asked;
+ClipTraining settled(const ClipFiles& files, const ClipTraining& requested) {
+  ClipTraining training = requested;
   if (is_made(files)) {
     const MadeClips usual;
     training.make = training.make.value_or(usual.kind);
@@ -52,11 +52,11 @@ ClipTraining settled(const ClipFiles& files, const ClipTraining& asked) {
 }
 
 data::Clips read_training(const ClipFiles& files, const ClipTraining& training, uint64_t seed,
-                          ClipParts& parts) {
+                          LoadedClipClassifier& loaded) {
   if (is_made(files)) {
-    parts.made =
+    loaded.made =
         MadeClips{*training.make, *training.clips, *training.test_clips, training.target.value_or("9")};
-    return parts.made->make(data::read_pictures(files.train, 0), parts.made->count, seed);
+    return loaded.made->make(data::read_pictures(files.train, 0), loaded.made->count, seed);
   }
   return data::read_clips(files.train[0], {*training.size, *training.size, *training.grey ? 1 : 3});
 }
@@ -93,8 +93,8 @@ ClipBatch make_batch(const data::Clips& clips, std::span<const int64_t> chosen) 
   return batch;
 }
 
-train::Validation validate(const ClipParts& parts, const data::Clips& clips) {
-  const ClipPredictions found = classify_clips(parts, clips);
+train::Validation validate(const LoadedClipClassifier& loaded, const data::Clips& clips) {
+  const ClipPredictions found = classify_clips(loaded, clips);
   train::Validation result = validation_of(found.clips, clips.labels);
   if (const auto share = weight_on_keys(clips, found.weights))
     result.details.emplace_back("weight_on_keys", *share);
@@ -116,11 +116,11 @@ void save_examples(const std::filesystem::path& folder, const data::Clips& clips
   }
 }
 
-CardText card_text(const ClipFiles& files, const ClipParts& parts) {
+CardText card_text(const ClipFiles& files, const LoadedClipClassifier& loaded) {
   return {.title = "A clip classifier made with Fovea",
-          .about = message("Classifies clips and bags of pictures of ", parts.form.height, " x ",
-                           parts.form.width, " pixels into ", parts.labels.size(), " classes, with ",
-                           parts.network->config().pooling, " pooling over their frames.\n"),
+          .about = message("Classifies clips and bags of pictures of ", loaded.form.height, " x ",
+                           loaded.form.width, " pixels into ", loaded.labels.size(), " classes, with ",
+                           loaded.network->config().pooling, " pooling over their frames.\n"),
           .train = "`" + files.train[0] + "`",
           .valid = files.valid.empty() ? "" : "`" + files.valid[0] + "`",
           .use = "fovea classify " + files.out.string() + " " + (files.out / "clips" / "1").string()};
@@ -134,7 +134,7 @@ void apply_preset(const std::string& name, ClipTraining&, Json& settings) {
 }
 
 void check_training(const ClipTraining& training, const Json&) {
-  check_rates(training.learning_rate, training.warmup, 0);
+  check_rates(training.learning_rate, training.warmup, 0, training.weight_decay);
   const auto within = [](const std::optional<int64_t>& value, const char* name, int64_t low, int64_t high) {
     require(!value || (*value >= low && *value <= high), name, ": got ", value.value_or(0), ", wanted ", low,
             " to ", high);
@@ -143,43 +143,41 @@ void check_training(const ClipTraining& training, const Json&) {
   within(training.test_clips, "test_clips", 2, 1'000'000);
   within(training.size, "size", 16, 512);
   within(training.batch, "batch", 1, 100'000);
-  require(training.weight_decay >= 0 && training.weight_decay <= 100, "weight_decay: got ",
-          training.weight_decay, ", wanted at least 0, such as 0.01");
 }
 
-TrainingOutcome train_clip(const ClipFiles& files, const ClipTraining& asked, const Json& model_settings,
+TrainingOutcome train_clip(const ClipFiles& files, const ClipTraining& requested, const Json& model_settings,
                            const train::TrainOptions& options, const std::string& command,
                            RunObserver& observer, const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<ClipTraining>({asked, options, model_settings});
-  check_source(files, asked);
+  check_settings<ClipTraining>({requested, options, model_settings});
+  check_source(files, requested);
   observer.on_note("reading " + files.train[0]);
-  ClipTraining training = settled(files, asked);
-  ClipParts parts;
-  const data::Clips clips = read_training(files, training, options.seed, parts);
+  ClipTraining training = settled(files, requested);
+  LoadedClipClassifier loaded;
+  const data::Clips clips = read_training(files, training, options.seed, loaded);
   if (!training.batch) training.batch = batch_for(clips.count(), 4, 16);
-  parts.model = training.model;
-  parts.labels = clips.classes;
-  parts.form = clips.form;
-  const data::Clips valid = files.valid.empty() ? data::Clips{} : read_test_clips(parts, files.valid);
+  loaded.model = training.model;
+  loaded.labels = clips.classes;
+  loaded.form = clips.form;
+  const data::Clips valid = files.valid.empty() ? data::Clips{} : read_test_clips(loaded, files.valid);
   const RunFolder folder(files.out,
                          run_identity<ClipTraining>({training, options, model_settings},
                                                     fingerprint_of(clips), counted(clips.count(), "clip")),
                          observer);
-  parts.config = models::model_config<models::ClipClassifiers>(
+  loaded.config = models::model_config<models::ClipClassifiers>(
       training.model, model_settings,
-      Json{{"classes", static_cast<int64_t>(parts.labels.size())},
-           {"channels", parts.form.channels},
-           {"height", parts.form.height},
-           {"width", parts.form.width}});
+      Json{{"classes", static_cast<int64_t>(loaded.labels.size())},
+           {"channels", loaded.form.channels},
+           {"height", loaded.form.height},
+           {"width", loaded.form.width}});
   Rng rng(options.seed);
-  parts.network = models::make_model<models::ClipClassifiers>(training.model, parts.config, rng);
+  loaded.network = models::make_model<models::ClipClassifiers>(training.model, loaded.config, rng);
   observer.on_note(message(clips.count(), " clips with ", clips.frames(), " frames of ", clips.form.height,
-                           " x ", clips.form.width, " x ", clips.form.channels, ", ", parts.labels.size(),
-                           " classes, ", parts.network->parameter_count(), " parameters"));
+                           " x ", clips.form.width, " x ", clips.form.channels, ", ", loaded.labels.size(),
+                           " classes, ", loaded.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;
-  plan.network = parts.network.get();
+  plan.network = loaded.network.get();
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
@@ -189,19 +187,19 @@ TrainingOutcome train_clip(const ClipFiles& files, const ClipTraining& asked, co
   plan.batch_unit = plan.unit = "clips";
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
     const ClipBatch batch = make_batch(clips, chosen);
-    return train::BatchLoss{parts.network->loss(batch.frames, batch.lengths, batch.labels, context),
+    return train::BatchLoss{loaded.network->loss(batch.frames, batch.lengths, batch.labels, context),
                             static_cast<double>(batch.labels.size())};
   };
-  if (valid.count() > 0) plan.validate = [&] { return validate(parts, valid); };
+  if (valid.count() > 0) plan.validate = [&] { return validate(loaded, valid); };
   plan.score_name = "accuracy";
   plan.score_unit = "%";
   plan.should_stop = should_stop;
-  plan.save_config = [&](const std::filesystem::path& out) { save_clip_config(out, parts); };
+  plan.save_config = [&](const std::filesystem::path& out) { save_clip_config(out, loaded); };
   plan.save_model = [&](const std::filesystem::path& out) {
-    save_clip_classifier(out, parts);
+    save_clip_classifier(out, loaded);
     save_examples(out / "clips", valid.count() > 0 ? valid : clips);
   };
-  plan.card = card_text(files, parts);
+  plan.card = card_text(files, loaded);
   plan.command = command;
   return run_training(folder, plan, observer);
 }

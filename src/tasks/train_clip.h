@@ -13,7 +13,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/vision_registry.h"
+#include "models/registry/clip_classifiers.h"
 #include "tasks/clip_classifier.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
@@ -50,22 +50,17 @@ struct ClipTraining {
               "side in pixels to which pictures of files are resized; IDX files keep theirs"},
         Field{"grey", &T::grey, "read pictures of files in grey instead of colour"},
         Field{"batch", &T::batch, "number of clips in a batch"},
-        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
-        Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
-        Field{
-            "schedule", &T::schedule,
-            "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt (decays as "
-            "1/sqrt(step)) or constant"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"}};
+        Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
+        Field{"weight_decay", &T::weight_decay, kWeightDecayHelp},
+        Field{"schedule", &T::schedule, kScheduleHelp},
+        Field{"warmup", &T::warmup, kWarmupHelp}};
   }
 
   using Models = models::ClipClassifiers;
   static constexpr const char* kTask = "clip";
   static constexpr std::array kFixed = {"model", "make", "clips", "target", "size", "grey", "batch", "seed"};
   // The names that a text may have.
-  static constexpr Choices kChoices[] = {{"make", "bags, clips"},
-                                         {"schedule", "budget, inverse_sqrt, constant"}};
+  static constexpr Choices kChoices[] = {{"make", "bags, clips"}, {"schedule", kSchedules}};
   static constexpr std::pair<const char*, const char*> kDefaults[] = {{"make", "bags of IDX files"},
                                                                       {"clips", "200 of IDX files"},
                                                                       {"test_clips", "1000 of IDX files"},

@@ -32,8 +32,8 @@ data::Pictures read_sources(const GlimpseFiles& files, const GlimpseTraining& tr
 }
 
 // What is empty, and what the run's identity needs to be complete.
-GlimpseTraining settled(const GlimpseTraining& asked, const data::Pictures& pictures) {
-  GlimpseTraining training = asked;
+GlimpseTraining settled(const GlimpseTraining& requested, const data::Pictures& pictures) {
+  GlimpseTraining training = requested;
   if (!training.batch) training.batch = batch_for(pictures.count(), 16, 128);
   if (training.scene != "plain") training.size = training.size.value_or(kSceneSize);
   if (training.scene == "cluttered") {
@@ -43,13 +43,13 @@ GlimpseTraining settled(const GlimpseTraining& asked, const data::Pictures& pict
   return training;
 }
 
-CardText card_text(const GlimpseFiles& files, const GlimpseParts& parts) {
-  const data::PictureForm form = parts.form();
+CardText card_text(const GlimpseFiles& files, const LoadedGlimpseClassifier& loaded) {
+  const data::PictureForm form = loaded.form();
   return {.title = "A glimpse classifier made with Fovea",
           .about = message("Looks at pictures of ", form.height, " x ", form.width, " pixels in ",
-                           parts.network->sizes().glimpses, " glimpses and classifies them into ",
-                           parts.labels.size(), " classes.\n"),
-          .train = "`" + files.train[0] + "` (scenes: " + name_of(parts.scene.kind) + ")",
+                           loaded.network->sizes().glimpses, " glimpses and classifies them into ",
+                           loaded.labels.size(), " classes.\n"),
+          .train = "`" + files.train[0] + "` (scenes: " + name_of(loaded.scene.kind) + ")",
           .valid = files.valid.empty() ? "" : "`" + files.valid[0] + "`",
           .use = "fovea classify " + files.out.string() + " " + (files.out / "scenes" / "0.png").string()};
 }
@@ -62,55 +62,54 @@ void apply_preset(const std::string& name, GlimpseTraining&, Json& settings) {
 }
 
 void check_training(const GlimpseTraining& training, const Json&) {
-  check_rates(training.learning_rate, training.warmup, 0);
+  check_rates(training.learning_rate, training.warmup, 0, training.weight_decay);
   require(!training.batch || *training.batch >= 1, "batch: got ", training.batch.value_or(0),
           ", wanted at least 1");
   require(!training.size || (*training.size >= 8 && *training.size <= 1024), "size: got ",
           training.size.value_or(0), ", wanted 8 to 1024");
   require(!training.fragments || (*training.fragments >= 0 && *training.fragments <= 1000), "fragments: got ",
           training.fragments.value_or(0), ", wanted 0 to 1000");
-  require(training.weight_decay >= 0 && training.weight_decay <= 100, "weight_decay: got ",
-          training.weight_decay, ", wanted at least 0, such as 0.01");
   if (training.scene == "cluttered") return;
   require(!training.fragments && !training.clutter, training.fragments ? "fragments" : "clutter",
           " needs --scene cluttered; got --scene ", training.scene);
 }
 
-TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& asked,
+TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& requested,
                               const Json& model_settings, const train::TrainOptions& options,
                               const std::string& command, RunObserver& observer,
                               const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<GlimpseTraining>({asked, options, model_settings});
+  check_settings<GlimpseTraining>({requested, options, model_settings});
   observer.on_note("reading " + files.train[0]);
-  const data::Pictures pictures = read_sources(files, asked);
-  const GlimpseTraining training = settled(asked, pictures);
-  GlimpseParts parts;
-  parts.model = training.model;
-  parts.labels = pictures.classes;
-  parts.source = pictures.form;
-  parts.scene = scene_of(training);
-  const data::PictureForm form = parts.form();
+  const data::Pictures pictures = read_sources(files, requested);
+  const GlimpseTraining training = settled(requested, pictures);
+  LoadedGlimpseClassifier loaded;
+  loaded.model = training.model;
+  loaded.labels = pictures.classes;
+  loaded.source = pictures.form;
+  loaded.scene = scene_of(training);
+  const data::PictureForm form = loaded.form();
   const data::Pictures valid =
-      files.valid.empty() ? data::Pictures{}
-                          : data::make_scenes(data::read_pictures_as(files.valid, parts.source, parts.labels),
-                                              parts.scene, kTestScenes);
+      files.valid.empty()
+          ? data::Pictures{}
+          : data::make_scenes(data::read_pictures_as(files.valid, loaded.source, loaded.labels), loaded.scene,
+                              kTestScenes);
   const RunFolder folder(
       files.out,
       run_identity<GlimpseTraining>({training, options, model_settings}, fingerprint_of(pictures),
                                     counted(pictures.count(), "picture")),
       observer);
-  parts.config = models::model_config<models::GlimpseClassifiers>(
+  loaded.config = models::model_config<models::GlimpseClassifiers>(
       training.model, model_settings,
-      Json{{"classes", static_cast<int64_t>(parts.labels.size())}, {"channels", form.channels}});
+      Json{{"classes", static_cast<int64_t>(loaded.labels.size())}, {"channels", form.channels}});
   Rng rng(options.seed);
-  parts.network = models::make_model<models::GlimpseClassifiers>(training.model, parts.config, rng);
+  loaded.network = models::make_model<models::GlimpseClassifiers>(training.model, loaded.config, rng);
   observer.on_note(message(pictures.count(), " pictures, ", training.scene, " scenes of ", form.height, " x ",
-                           form.width, ", ", parts.labels.size(), " classes, ",
-                           parts.network->parameter_count(), " parameters"));
+                           form.width, ", ", loaded.labels.size(), " classes, ",
+                           loaded.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;
-  plan.network = parts.network.get();
+  plan.network = loaded.network.get();
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
@@ -119,23 +118,24 @@ TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& 
   plan.batch_size = *training.batch;
   plan.batch_unit = plan.unit = "pictures";
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
-    const Tensor scenes = data::draw_scenes(pictures, chosen, parts.scene, context.next_seed());
+    const Tensor scenes = data::draw_scenes(pictures, chosen, loaded.scene, context.next_seed());
     std::vector<int32_t> labels;
     for (const int64_t i : chosen) labels.push_back(pictures.labels[static_cast<size_t>(i)]);
-    return train::BatchLoss{parts.network->loss(scenes, labels, context), static_cast<double>(labels.size())};
+    return train::BatchLoss{loaded.network->loss(scenes, labels, context),
+                            static_cast<double>(labels.size())};
   };
   if (valid.count() > 0)
-    plan.validate = [&] { return validation_of(classify_scenes(parts, valid), valid.labels); };
+    plan.validate = [&] { return validation_of(classify_scenes(loaded, valid), valid.labels); };
   plan.score_name = "accuracy";
   plan.score_unit = "%";
   plan.should_stop = should_stop;
-  plan.save_config = [&](const std::filesystem::path& out) { save_glimpse_config(out, parts); };
+  plan.save_config = [&](const std::filesystem::path& out) { save_glimpse_config(out, loaded); };
   plan.save_model = [&](const std::filesystem::path& out) {
-    save_glimpse_classifier(out, parts);
+    save_glimpse_classifier(out, loaded);
     save_examples(out / "scenes",
-                  valid.count() > 0 ? valid : data::make_scenes(pictures, parts.scene, kTestScenes));
+                  valid.count() > 0 ? valid : data::make_scenes(pictures, loaded.scene, kTestScenes));
   };
-  plan.card = card_text(files, parts);
+  plan.card = card_text(files, loaded);
   plan.command = command;
   return run_training(folder, plan, observer);
 }

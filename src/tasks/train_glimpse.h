@@ -12,7 +12,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/vision_registry.h"
+#include "models/registry/glimpse_classifiers.h"
 #include "tasks/glimpse_classifier.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
@@ -51,23 +51,18 @@ struct GlimpseTraining {
             "clutter", &T::clutter,
             "cluttered: blended (fragments are added over the picture) or behind (easier: the picture is pasted last)"},
         Field{"batch", &T::batch, "number of pictures in a batch"},
-        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
-        Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
-        Field{
-            "schedule", &T::schedule,
-            "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt (decays as "
-            "1/sqrt(step)) or constant"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"}};
+        Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
+        Field{"weight_decay", &T::weight_decay, kWeightDecayHelp},
+        Field{"schedule", &T::schedule, kScheduleHelp},
+        Field{"warmup", &T::warmup, kWarmupHelp}};
   }
 
   using Models = models::GlimpseClassifiers;
   static constexpr const char* kTask = "glimpse";
   static constexpr std::array kFixed = {"model", "scene", "size", "fragments", "clutter", "batch", "seed"};
   // The names that a text may have.
-  static constexpr Choices kChoices[] = {{"scene", "plain, translated, cluttered"},
-                                         {"clutter", "blended, behind"},
-                                         {"schedule", "budget, inverse_sqrt, constant"}};
+  static constexpr Choices kChoices[] = {
+      {"scene", "plain, translated, cluttered"}, {"clutter", "blended, behind"}, {"schedule", kSchedules}};
   static constexpr std::pair<const char*, const char*> kDefaults[] = {
       {"size", "60; plain scenes have the size of their pictures"},
       {"fragments", "4 with --scene cluttered"},

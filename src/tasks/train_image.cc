@@ -33,11 +33,11 @@ PictureBatch draw_batch(const data::Pictures& pictures, const data::PixelMoments
   return batch;
 }
 
-CardText card_text(const ImageFiles& files, const ImageClassifierParts& parts) {
+CardText card_text(const ImageFiles& files, const LoadedImageClassifier& loaded) {
   return {.title = "An image classifier made with Fovea",
-          .about = message("Classifies pictures of ", parts.form.height, " x ", parts.form.width,
-                           parts.form.channels == 1 ? " pixels, grey," : " pixels, in colour,", " into ",
-                           parts.labels.size(), " classes.\n"),
+          .about = message("Classifies pictures of ", loaded.form.height, " x ", loaded.form.width,
+                           loaded.form.channels == 1 ? " pixels, grey," : " pixels, in colour,", " into ",
+                           loaded.labels.size(), " classes.\n"),
           .train = "`" + files.train[0] + "`",
           .valid = files.valid.empty() ? "" : "`" + files.valid[0] + "`",
           .use = "fovea classify " + files.out.string() + " picture.png"};
@@ -80,54 +80,55 @@ void apply_preset(const std::string& name, ImageTraining& training, Json& settin
 }
 
 void check_training(const ImageTraining& training, const Json&) {
-  check_rates(training.learning_rate, training.warmup, training.smoothing);
+  check_rates(training.learning_rate, training.warmup, training.smoothing, training.weight_decay);
   require(training.schedule != "one_cycle" || training.warmup < 1, "warmup: got ", training.warmup,
           ", wanted a share of the run below 1, such as 0.3, with the schedule one_cycle");
   require(!training.batch || *training.batch >= 2, "batch: got ", training.batch.value_or(0),
           ", wanted at least 2");
   require(training.size >= 8 && training.size <= 1024, "size: got ", training.size, ", wanted 8 to 1024");
   require(training.shift >= 0 && training.shift <= 64, "shift: got ", training.shift, ", wanted 0 to 64");
-  require(training.weight_decay >= 0 && training.weight_decay <= 100, "weight_decay: got ",
-          training.weight_decay, ", wanted at least 0, such as 0.01");
 }
 
-TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& asked, const Json& model_settings,
-                            const train::TrainOptions& options, const std::string& command,
-                            RunObserver& observer, const std::function<bool()>& should_stop) {
+TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& requested,
+                            const Json& model_settings, const train::TrainOptions& options,
+                            const std::string& command, RunObserver& observer,
+                            const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<ImageTraining>({asked, options, model_settings});
+  check_settings<ImageTraining>({requested, options, model_settings});
   // The side of pictures in folders and archives is known before they are read.
   if (files.train.size() == 1)
-    models::check_settings<models::ImageClassifiers>(asked.model, model_settings, "model settings",
-                                                     models::classes_and_size(2, 3, asked.size, asked.size));
+    models::check_settings<models::ImageClassifiers>(
+        requested.model, model_settings, "model settings",
+        models::classes_and_size(2, 3, requested.size, requested.size));
   observer.on_note("reading " + files.train[0]);
-  const data::Pictures pictures = data::read_pictures(files.train, asked.size);
-  ImageTraining training = asked;
+  const data::Pictures pictures = data::read_pictures(files.train, requested.size);
+  ImageTraining training = requested;
   if (!training.batch) training.batch = batch_for(pictures.count(), 16, 64);
-  ImageClassifierParts parts;
-  parts.model = training.model;
-  parts.labels = pictures.classes;
-  parts.form = pictures.form;
-  const data::Pictures valid =
-      files.valid.empty() ? data::Pictures{} : data::read_pictures_as(files.valid, parts.form, parts.labels);
+  LoadedImageClassifier loaded;
+  loaded.model = training.model;
+  loaded.labels = pictures.classes;
+  loaded.form = pictures.form;
+  const data::Pictures valid = files.valid.empty()
+                                   ? data::Pictures{}
+                                   : data::read_pictures_as(files.valid, loaded.form, loaded.labels);
   const RunFolder folder(
       files.out,
       run_identity<ImageTraining>({training, options, model_settings}, fingerprint_of(pictures),
                                   counted(pictures.count(), "picture")),
       observer);
-  parts.moments = data::pixel_moments(pictures);
-  parts.config = models::model_config<models::ImageClassifiers>(
+  loaded.moments = data::pixel_moments(pictures);
+  loaded.config = models::model_config<models::ImageClassifiers>(
       training.model, model_settings,
-      models::classes_and_size(static_cast<int64_t>(parts.labels.size()), parts.form.channels,
-                               parts.form.height, parts.form.width));
+      models::classes_and_size(static_cast<int64_t>(loaded.labels.size()), loaded.form.channels,
+                               loaded.form.height, loaded.form.width));
   Rng rng(options.seed);
-  parts.network = models::make_model<models::ImageClassifiers>(training.model, parts.config, rng);
-  observer.on_note(message(pictures.count(), " pictures of ", parts.form.height, " x ", parts.form.width,
-                           " x ", parts.form.channels, ", ", parts.labels.size(), " classes, ",
-                           parts.network->parameter_count(), " parameters"));
+  loaded.network = models::make_model<models::ImageClassifiers>(training.model, loaded.config, rng);
+  observer.on_note(message(pictures.count(), " pictures of ", loaded.form.height, " x ", loaded.form.width,
+                           " x ", loaded.form.channels, ", ", loaded.labels.size(), " classes, ",
+                           loaded.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;
-  plan.network = parts.network.get();
+  plan.network = loaded.network.get();
   plan.rule = rule_of(training);
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
@@ -136,18 +137,18 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& asked,
   plan.batch_size = even_batch(pictures.count(), *training.batch);
   plan.batch_unit = plan.unit = "pictures";
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
-    const PictureBatch batch = draw_batch(pictures, parts.moments, training, chosen, context.rng);
-    return train::BatchLoss{parts.network->loss(Var(batch.x), batch.labels, training.smoothing, context),
+    const PictureBatch batch = draw_batch(pictures, loaded.moments, training, chosen, context.rng);
+    return train::BatchLoss{loaded.network->loss(Var(batch.x), batch.labels, training.smoothing, context),
                             static_cast<double>(batch.labels.size())};
   };
   if (valid.count() > 0)
-    plan.validate = [&] { return validation_of(classify_pictures(parts, valid), valid.labels); };
+    plan.validate = [&] { return validation_of(classify_pictures(loaded, valid), valid.labels); };
   plan.score_name = "accuracy";
   plan.score_unit = "%";
   plan.should_stop = should_stop;
-  plan.save_config = [&](const std::filesystem::path& out) { save_image_classifier_config(out, parts); };
-  plan.save_model = [&](const std::filesystem::path& out) { save_image_classifier(out, parts); };
-  plan.card = card_text(files, parts);
+  plan.save_config = [&](const std::filesystem::path& out) { save_image_classifier_config(out, loaded); };
+  plan.save_model = [&](const std::filesystem::path& out) { save_image_classifier(out, loaded); };
+  plan.card = card_text(files, loaded);
   plan.command = command;
   return run_training(folder, plan, observer);
 }

@@ -11,7 +11,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/registry.h"
+#include "models/registry/image_classifiers.h"
 #include "tasks/image_classifier.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
@@ -45,7 +45,7 @@ struct ImageTraining {
         Field{"batch", &T::batch, "number of pictures in a batch"},
         Field{"optimizer", &T::optimizer,
               "adamw, or sgd (momentum 0.9, Nesterov), which wants a larger learning rate, such as 0.1"},
-        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
+        Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
         Field{"weight_decay", &T::weight_decay,
               "weight decay: times the learning rate (adamw), or an L2 penalty (sgd)"},
         Field{
@@ -53,9 +53,8 @@ struct ImageTraining {
             "learning rate after the warm-up: budget (decays to 0 at the end of the run), one_cycle (rises from "
             "1/25 of the rate along a cosine, then falls to 0 along another; use --warmup 0.3), inverse_sqrt "
             "(decays as 1/sqrt(step)) or constant"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
-        Field{"smoothing", &T::smoothing, "label smoothing"},
+        Field{"warmup", &T::warmup, kWarmupHelp},
+        Field{"smoothing", &T::smoothing, kSmoothingHelp},
         Field{"shift", &T::shift, "largest random shift of a picture in training, in pixels"},
         Field{"flip", &T::flip,
               "mirror pictures at random in training: right for animals, wrong for digits"}};

@@ -59,10 +59,10 @@ data::PixelMoments moments_of(std::span<const data::ShipScene> scenes) {
   return data::pixel_moments(pictures);
 }
 
-CardText card_text(const PartitionFiles& files, const PartitionParts& parts) {
+CardText card_text(const PartitionFiles& files, const LoadedPartitioner& loaded) {
   return {.title = "A ship detector made with Fovea",
-          .about = message("Finds bow and stern of ships in pictures fitted to ", parts.size, " x ",
-                           parts.size, " pixels, and from them rotated boxes.\n"),
+          .about = message("Finds bow and stern of ships in pictures fitted to ", loaded.size, " x ",
+                           loaded.size, " pixels, and from them rotated boxes.\n"),
           .train = "`" + files.train + "`",
           .valid = files.valid.empty() ? "" : "`" + files.valid + "`",
           .use = "fovea partition " + files.out.string() + " picture.png"};
@@ -75,47 +75,54 @@ void apply_preset(const std::string& name, PartitionTraining&, Json& settings) {
 }
 
 void check_training(const PartitionTraining& training, const Json&) {
-  check_rates(training.learning_rate, training.warmup, 0);
+  check_rates(training.learning_rate, training.warmup, 0, training.weight_decay);
   require(training.size >= 64 && training.size <= 1024 && training.size % models::Partition::kSideUnit == 0,
           "size: got ", training.size, ", wanted a multiple of 8 from 64 to 1024");
-  require(training.scenes >= 1 && training.valid_scenes >= 1, "scenes: got ", training.scenes, " and ",
-          training.valid_scenes, " for validation, wanted at least 1");
+  for (const auto& [name, scenes] :
+       {std::pair{"scenes", training.scenes}, {"valid_scenes", training.valid_scenes}})
+    require(!scenes || (*scenes >= 1 && *scenes <= 1'000'000), name, ": got ", scenes.value_or(0),
+            ", wanted 1 to 1000000");
   require(training.batch >= 1, "batch: got ", training.batch, ", wanted at least 1");
-  require(training.weight_decay >= 0 && training.weight_decay <= 100, "weight_decay: got ",
-          training.weight_decay, ", wanted at least 0, such as 0.01");
 }
 
-TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTraining& training,
+TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTraining& requested,
                                 const Json& model_settings, const train::TrainOptions& options,
                                 const std::string& command, RunObserver& observer,
                                 const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<PartitionTraining>({training, options, model_settings});
+  check_settings<PartitionTraining>({requested, options, model_settings});
   const bool drawn = files.train == kDrawnScenes;
-  observer.on_note(drawn ? message("drawing ", training.scenes, " scenes") : "reading " + files.train);
+  require(drawn || !requested.scenes, "scenes applies to --train scenes only; got --train ", files.train);
+  require(files.valid == kDrawnScenes || !requested.valid_scenes,
+          "valid_scenes applies to --valid scenes only; got ",
+          files.valid.empty() ? "no --valid" : "--valid " + files.valid);
+  PartitionTraining training = requested;
+  if (drawn && !training.scenes) training.scenes = 2000;
+  const int64_t valid_scenes = training.valid_scenes.value_or(200);
+  observer.on_note(drawn ? message("drawing ", *training.scenes, " scenes") : "reading " + files.train);
   const std::vector<data::ShipScene> scenes =
-      read_scenes({files.train, training.scenes, options.seed}, training.size);
+      read_scenes({files.train, training.scenes.value_or(0), options.seed}, training.size);
   std::vector<data::ShipScene> valid;
   if (!files.valid.empty())
-    valid = read_scenes({files.valid, training.valid_scenes, kValidationHarbours}, training.size);
+    valid = read_scenes({files.valid, valid_scenes, kValidationHarbours}, training.size);
   const RunFolder folder(
       files.out,
       run_identity<PartitionTraining>({training, options, model_settings}, fingerprint(scenes),
                                       counted(static_cast<int64_t>(scenes.size()), "scene")),
       observer);
-  PartitionParts parts;
-  parts.size = training.size;
-  parts.moments = moments_of(scenes);
-  parts.config = models::model_config<models::Partitioners>(training.model, model_settings);
+  LoadedPartitioner loaded;
+  loaded.size = training.size;
+  loaded.moments = moments_of(scenes);
+  loaded.config = models::model_config<models::Partitioners>(training.model, model_settings);
   Rng rng(options.seed);
-  parts.network = models::make_model<models::Partitioners>(training.model, parts.config, rng);
+  loaded.network = models::make_model<models::Partitioners>(training.model, loaded.config, rng);
   int64_t ships = 0;
   for (const data::ShipScene& scene : scenes) ships += static_cast<int64_t>(scene.ships.size());
-  observer.on_note(message(scenes.size(), " scenes of ", parts.size, " x ", parts.size, " with ", ships,
-                           " ships, ", parts.network->parameter_count(), " parameters"));
+  observer.on_note(message(scenes.size(), " scenes of ", loaded.size, " x ", loaded.size, " with ", ships,
+                           " ships, ", loaded.network->parameter_count(), " parameters"));
 
   TrainingPlan plan;
-  plan.network = parts.network.get();
+  plan.network = loaded.network.get();
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
@@ -124,13 +131,13 @@ TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTrai
   plan.batch_size = training.batch;
   plan.batch_unit = plan.unit = "pictures";
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
-    const SceneBatch batch = draw_batch(scenes, parts.moments, training.turn, chosen, context.rng);
-    return train::BatchLoss{parts.network->loss(Var(batch.x), {batch.coarse, batch.fine}, context),
+    const SceneBatch batch = draw_batch(scenes, loaded.moments, training.turn, chosen, context.rng);
+    return train::BatchLoss{loaded.network->loss(Var(batch.x), {batch.coarse, batch.fine}, context),
                             static_cast<double>(chosen.size())};
   };
   if (!valid.empty())
     plan.validate = [&] {
-      const infer::DetectionCounts counts = evaluate_scenes(parts, valid);
+      const infer::DetectionCounts counts = evaluate_scenes(loaded, valid);
       return train::Validation{100 * counts.f1(),
                                {{"precision", 100 * counts.precision()},
                                 {"recall", 100 * counts.recall()},
@@ -139,9 +146,9 @@ TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTrai
   plan.score_name = "F1";
   plan.score_unit = "%";
   plan.should_stop = should_stop;
-  plan.save_config = [&](const std::filesystem::path& out) { save_partition_config(out, parts); };
-  plan.save_model = [&](const std::filesystem::path& out) { save_partition(out, parts); };
-  plan.card = card_text(files, parts);
+  plan.save_config = [&](const std::filesystem::path& out) { save_partition_config(out, loaded); };
+  plan.save_model = [&](const std::filesystem::path& out) { save_partition(out, loaded); };
+  plan.card = card_text(files, loaded);
   plan.command = command;
   return run_training(folder, plan, observer);
 }

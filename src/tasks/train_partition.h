@@ -4,12 +4,14 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/registry.h"
+#include "models/registry/partitioners.h"
 #include "tasks/partition.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
@@ -20,8 +22,8 @@ namespace fovea::tasks {
 struct PartitionTraining {
   std::string model = "partition";
   int64_t size = 128;
-  int64_t scenes = 2000;
-  int64_t valid_scenes = 200;
+  std::optional<int64_t> scenes = {};        // empty: 2000 with files.train kDrawnScenes
+  std::optional<int64_t> valid_scenes = {};  // empty: 200 with files.valid kDrawnScenes
   int64_t batch = 16;
   double learning_rate = 2e-3;
   double weight_decay = 0.01;
@@ -37,13 +39,10 @@ struct PartitionTraining {
         Field{"scenes", &T::scenes, "scenes to draw with --train scenes"},
         Field{"valid_scenes", &T::valid_scenes, "scenes to draw with --valid scenes"},
         Field{"batch", &T::batch, "number of pictures in a batch"},
-        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
-        Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
-        Field{"schedule", &T::schedule,
-              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
-              "(decays as 1/sqrt(step)) or constant"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
+        Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
+        Field{"weight_decay", &T::weight_decay, kWeightDecayHelp},
+        Field{"schedule", &T::schedule, kScheduleHelp},
+        Field{"warmup", &T::warmup, kWarmupHelp},
         Field{"turn", &T::turn, "mirror and turn pictures by 90 degrees at random in training"}};
   }
 
@@ -51,7 +50,9 @@ struct PartitionTraining {
   static constexpr const char* kTask = "partition";
   static constexpr std::array kFixed = {"model", "size", "scenes", "batch", "seed"};
   // The names that a text may have.
-  static constexpr Choices kChoices[] = {{"schedule", "budget, inverse_sqrt, constant"}};
+  static constexpr Choices kChoices[] = {{"schedule", kSchedules}};
+  static constexpr std::pair<const char*, const char*> kDefaults[] = {
+      {"scenes", "2000 with --train scenes"}, {"valid_scenes", "200 with --valid scenes"}};
   static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
 

@@ -81,23 +81,23 @@ struct Run {
   const std::function<bool()>& should_stop;
 };
 
-void make_network(const Run& run, SeriesParts& parts, int64_t outputs) {
-  parts.model = run.training.model;
-  parts.config = models::model_config<models::SeriesModels>(
-      parts.model, run.model_settings,
-      Json{{"features", static_cast<int64_t>(parts.columns.size())},
-           {"known", static_cast<int64_t>(parts.time_features.size())},
-           {"window", parts.steps_in},
-           {"targets", parts.targets},
+void make_network(const Run& run, LoadedSeriesModel& loaded, int64_t outputs) {
+  loaded.model = run.training.model;
+  loaded.config = models::model_config<models::SeriesModels>(
+      loaded.model, run.model_settings,
+      Json{{"features", static_cast<int64_t>(loaded.columns.size())},
+           {"known", static_cast<int64_t>(loaded.time_features.size())},
+           {"window", loaded.steps_in},
+           {"targets", loaded.targets},
            {"outputs", outputs}});
   Rng rng(run.options.seed);
-  parts.network = models::make_model<models::SeriesModels>(parts.model, parts.config, rng);
+  loaded.network = models::make_model<models::SeriesModels>(loaded.model, loaded.config, rng);
 }
 
-TrainingPlan plan_of(const Run& run, const SeriesParts& parts, int64_t examples) {
+TrainingPlan plan_of(const Run& run, const LoadedSeriesModel& loaded, int64_t examples) {
   const SeriesTraining& training = run.training;
   TrainingPlan plan;
-  plan.network = parts.network.get();
+  plan.network = loaded.network.get();
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = run.options;
@@ -106,8 +106,8 @@ TrainingPlan plan_of(const Run& run, const SeriesParts& parts, int64_t examples)
   plan.batch_size = *training.batch;
   plan.batch_unit = plan.unit = "series";
   plan.should_stop = run.should_stop;
-  plan.save_config = [&parts](const std::filesystem::path& out) { save_series_config(out, parts); };
-  plan.save_model = [&parts](const std::filesystem::path& out) { save_series(out, parts); };
+  plan.save_config = [&loaded](const std::filesystem::path& out) { save_series_config(out, loaded); };
+  plan.save_model = [&loaded](const std::filesystem::path& out) { save_series(out, loaded); };
   plan.command = run.command;
   return plan;
 }
@@ -131,7 +131,7 @@ void note_gaps(const data::SeriesTable& table, RunObserver& observer) {
 
 // A table as training needs it.
 struct ForecastData {
-  SeriesParts parts;  // without the network
+  LoadedSeriesModel loaded;  // without the network
   SeriesSplit split;
   SeriesRows rows, valid_rows;  // the same where validation is a part of the table
   int64_t valid_begin = 0, valid_end = 0;
@@ -140,27 +140,27 @@ struct ForecastData {
 };
 
 // The columns that the network reads, in its order. Those that it does not read need not hold numbers.
-data::SeriesTable read_train_table(const Run& run, SeriesParts& parts) {
+data::SeriesTable read_train_table(const Run& run, LoadedSeriesModel& loaded) {
   const SeriesTraining& training = run.training;
-  parts.missing = data::missing_named(training.missing);
-  parts.time_column = training.time_column;
+  loaded.missing = data::missing_named(training.missing);
+  loaded.time_column = training.time_column;
   const bool all_read = channels_of(run.model_settings) == "mixed" && training.inputs.empty();
   if (!training.target.empty() && !all_read)
-    parts.columns = columns_of(training, run.model_settings, {}, parts.targets);
-  data::SeriesTable table = data::read_series_table(run.files.train, table_options(parts));
-  if (parts.columns.empty()) {
-    parts.columns = columns_of(training, run.model_settings, table.columns, parts.targets);
-    table = data::with_columns(table, parts.columns, run.files.train);
+    loaded.columns = columns_of(training, run.model_settings, {}, loaded.targets);
+  data::SeriesTable table = data::read_series_table(run.files.train, table_options(loaded));
+  if (loaded.columns.empty()) {
+    loaded.columns = columns_of(training, run.model_settings, table.columns, loaded.targets);
+    table = data::with_columns(table, loaded.columns, run.files.train);
   }
-  parts.time_column = table.time_column;
+  loaded.time_column = table.time_column;
   return table;
 }
 
 // Settles the sizes that follow from the data.
 ForecastData read_forecast(Run& run) {
   ForecastData data;
-  SeriesParts& parts = data.parts;
-  const data::SeriesTable table = read_train_table(run, parts);
+  LoadedSeriesModel& loaded = data.loaded;
+  const data::SeriesTable table = read_train_table(run, loaded);
   note_gaps(table, run.observer);
   SeriesTraining& training = run.training;
   SeriesSplit& split = data.split;
@@ -168,27 +168,27 @@ ForecastData read_forecast(Run& run) {
   if (!training.split.empty()) split = split_rows(training.split, table.rows());
   if (!training.horizon) training.horizon = std::clamp<int64_t>(split.train / 40, 1, 96);
   if (!training.steps_in) training.steps_in = std::clamp<int64_t>(split.train / 10, 1, 336);
-  parts.goal = SeriesGoal::forecast;
-  parts.time_features = data::parse_time_features(training.time_features);
-  parts.horizon = *training.horizon;
-  parts.steps_in = *training.steps_in;
-  require(split.train >= parts.steps_in + parts.horizon, run.files.train, ": ", split.train,
-          " rows to train on, wanted at least ", parts.steps_in + parts.horizon, " (--steps-in ",
-          parts.steps_in, " + --horizon ", parts.horizon, ")");
+  loaded.goal = SeriesGoal::forecast;
+  loaded.time_features = data::parse_time_features(training.time_features);
+  loaded.horizon = *training.horizon;
+  loaded.steps_in = *training.steps_in;
+  require(split.train >= loaded.steps_in + loaded.horizon, run.files.train, ": ", split.train,
+          " rows to train on, wanted at least ", loaded.steps_in + loaded.horizon, " (--steps-in ",
+          loaded.steps_in, " + --horizon ", loaded.horizon, ")");
   const auto trained_on =
-      std::span(table.values).first(static_cast<size_t>(split.train) * parts.columns.size());
-  const Moments moments = moments_of(trained_on, parts.columns.size());
-  parts.mean = moments.mean;
-  parts.deviation = moments.deviation;
+      std::span(table.values).first(static_cast<size_t>(split.train) * loaded.columns.size());
+  const Moments moments = moments_of(trained_on, loaded.columns.size());
+  loaded.mean = moments.mean;
+  loaded.deviation = moments.deviation;
   data.print = fingerprint(trained_on);
-  data.rows = data.valid_rows = rows_of(parts, table, run.files.train);
+  data.rows = data.valid_rows = rows_of(loaded, table, run.files.train);
   data.valid_begin = split.train;
   data.valid_end = split.train + split.valid;
   data.valid_name = run.files.train + ", validation part";
   if (run.files.valid.empty()) return data;
   data.valid_name = run.files.valid;
   data.valid_rows =
-      rows_of(parts, data::read_series_table(data.valid_name, table_options(parts)), data.valid_name);
+      rows_of(loaded, data::read_series_table(data.valid_name, table_options(loaded)), data.valid_name);
   data.valid_begin = 0;
   data.valid_end = data.valid_rows.count();
   return data;
@@ -196,28 +196,28 @@ ForecastData read_forecast(Run& run) {
 
 SeriesOutcome train_forecast(Run run) {
   ForecastData data = errors_as<FileError>([&] { return read_forecast(run); });
-  SeriesParts& parts = data.parts;
-  const int64_t examples = data.split.train - parts.steps_in - parts.horizon + 1;
+  LoadedSeriesModel& loaded = data.loaded;
+  const int64_t examples = data.split.train - loaded.steps_in - loaded.horizon + 1;
   if (!run.training.batch) run.training.batch = batch_for(examples, 16, 64);
-  make_network(run, parts, parts.horizon);
+  make_network(run, loaded, loaded.horizon);
   const bool validated = data.valid_end > data.valid_begin;
   const int64_t every = (data.valid_end - data.valid_begin) / kMostValidated + 1;
   const auto scores = [&] {
-    return score_forecasts(parts, data.valid_rows, data.valid_begin, data.valid_end, every, data.valid_name);
+    return score_forecasts(loaded, data.valid_rows, data.valid_begin, data.valid_end, every, data.valid_name);
   };
   if (validated) scores();  // a part that is too short is found before training
   const RunFolder folder(run.files.out,
                          run_identity<SeriesTraining>({run.training, run.options, run.model_settings},
                                                       data.print, counted(data.split.train, "row")),
                          run.observer);
-  run.observer.on_note(message(examples, " windows of ", parts.steps_in, " steps, ", parts.columns.size(),
-                               " columns, ", parts.targets, " to forecast by ", parts.horizon, " steps, ",
-                               parts.network->parameter_count(), " parameters"));
+  run.observer.on_note(message(examples, " windows of ", loaded.steps_in, " steps, ", loaded.columns.size(),
+                               " columns, ", loaded.targets, " to forecast by ", loaded.horizon, " steps, ",
+                               loaded.network->parameter_count(), " parameters"));
 
-  TrainingPlan plan = plan_of(run, parts, examples);
+  TrainingPlan plan = plan_of(run, loaded, examples);
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
-    const models::SeriesTargets targets{.labels = {}, .numbers = steps_after(parts, data.rows, chosen)};
-    return train::BatchLoss{parts.network->loss(windows_at(parts, data.rows, chosen), targets, 0, context),
+    const models::SeriesTargets targets{.labels = {}, .numbers = steps_after(loaded, data.rows, chosen)};
+    return train::BatchLoss{loaded.network->loss(windows_at(loaded, data.rows, chosen), targets, 0, context),
                             static_cast<double>(chosen.size())};
   };
   if (validated)
@@ -228,18 +228,18 @@ SeriesOutcome train_forecast(Run run) {
     };
   plan.lower_is_better = true;
   plan.score_name = "MSE";
-  plan.card = {
-      .title = "A forecaster made with Fovea",
-      .about = message("Reads ", parts.steps_in, " steps of ", parts.columns.size(),
-                       " columns and forecasts the next ", parts.horizon, " steps of ", parts.targets, ".\n"),
-      .train = "`" + run.files.train + "`",
-      .valid = "`" + data.valid_name + "` (standardised)",
-      .use = "fovea predict " + run.files.out.string() + " < rows.csv"};
+  plan.card = {.title = "A forecaster made with Fovea",
+               .about = message("Reads ", loaded.steps_in, " steps of ", loaded.columns.size(),
+                                " columns and forecasts the next ", loaded.horizon, " steps of ",
+                                loaded.targets, ".\n"),
+               .train = "`" + run.files.train + "`",
+               .valid = "`" + data.valid_name + "` (standardised)",
+               .use = "fovea predict " + run.files.out.string() + " < rows.csv"};
   SeriesOutcome outcome = finish(run, folder, plan, SeriesGoal::forecast);
   if (data.split.test == 0 || outcome.outcome == train::Outcome::interrupted) return outcome;
   const int64_t begin = data.split.train + data.split.valid;
   outcome.test = to_text(
-      score_forecasts(parts, data.rows, begin, begin + data.split.test, 1, run.files.train + ", test part"));
+      score_forecasts(loaded, data.rows, begin, begin + data.split.test, 1, run.files.train + ", test part"));
   return outcome;
 }
 
@@ -253,7 +253,7 @@ void check_same_form(const data::SeriesCases& valid, const data::SeriesCases& tr
 
 // Labelled cases as training needs them.
 struct CaseData {
-  SeriesParts parts;  // without the network
+  LoadedSeriesModel loaded;  // without the network
   data::SeriesCases cases, valid;
   Tensor numbers;  // standardised, of a regression
   uint64_t print = 0;
@@ -261,34 +261,35 @@ struct CaseData {
 
 CaseData read_cases(const Run& run) {
   CaseData data;
-  SeriesParts& parts = data.parts;
-  parts.missing = data::missing_named(run.training.missing);
-  data.cases = data::read_series_cases(run.files.train, {parts.missing});
+  LoadedSeriesModel& loaded = data.loaded;
+  loaded.missing = data::missing_named(run.training.missing);
+  data.cases = data::read_series_cases(run.files.train, {loaded.missing});
   const data::SeriesCases& cases = data.cases;
   require(cases.target != data::CaseTarget::none, run.files.train,
           ": cases without labels; wanted a header with @classLabel true or @targetLabel true");
   if (!run.files.valid.empty()) {
-    data.valid = data::read_series_cases(run.files.valid, {parts.missing});
+    data.valid = data::read_series_cases(run.files.valid, {loaded.missing});
     check_same_form(data.valid, cases, run.files.valid);
   }
   const bool classes = cases.target == data::CaseTarget::classes;
   require(classes || !run.training.smoothing, "smoothing applies to classes; ", run.files.train,
           " has numbers to learn");
-  parts.goal = classes ? SeriesGoal::classify : SeriesGoal::regress;
-  parts.labels = cases.classes;
-  for (int64_t f = 0; f < cases.features; ++f) parts.columns.push_back(message("feature ", f + 1));
-  const Moments moments = moments_of(cases.values, parts.columns.size());
-  parts.mean = moments.mean;
-  parts.deviation = moments.deviation;
+  loaded.goal = classes ? SeriesGoal::classify : SeriesGoal::regress;
+  loaded.labels = cases.classes;
+  for (int64_t f = 0; f < cases.features; ++f) loaded.columns.push_back(message("feature ", f + 1));
+  const Moments moments = moments_of(cases.values, loaded.columns.size());
+  loaded.mean = moments.mean;
+  loaded.deviation = moments.deviation;
   bool equal = true;
   for (int64_t i = 0; i < cases.size(); ++i) equal = equal && cases.length(i) == cases.length(0);
-  parts.steps_in = equal ? cases.length(0) : 0;
+  loaded.steps_in = equal ? cases.length(0) : 0;
   if (!classes) {
     const Moments of_target = moments_of(cases.numbers, 1);
-    parts.target_mean = of_target.mean[0];
-    parts.target_deviation = of_target.deviation[0];
+    loaded.target_mean = of_target.mean[0];
+    loaded.target_deviation = of_target.deviation[0];
     data.numbers = Tensor::from(cases.numbers, {cases.size()});
-    for (float& number : data.numbers.span()) number = (number - parts.target_mean) / parts.target_deviation;
+    for (float& number : data.numbers.span())
+      number = (number - loaded.target_mean) / loaded.target_deviation;
   }
   DataFingerprint print;
   print.add(fingerprint(cases.values));
@@ -309,37 +310,37 @@ models::SeriesTargets targets_at(const CaseData& data, std::span<const int64_t> 
   return targets;
 }
 
-train::Validation validate_cases(const SeriesParts& parts, const data::SeriesCases& valid) {
-  const Tensor found = answer_cases(parts, valid);
-  if (parts.goal == SeriesGoal::classify) return validation_of(predictions_of(found), valid.labels);
-  const NumberScores scores = score_numbers(parts, found, valid.numbers);
+train::Validation validate_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& valid) {
+  const Tensor found = answer_cases(loaded, valid);
+  if (loaded.goal == SeriesGoal::classify) return validation_of(predictions_of(found), valid.labels);
+  const NumberScores scores = score_numbers(loaded, found, valid.numbers);
   return {scores.rmse, {{"rmse", scores.rmse}, {"mae", scores.mae}}};
 }
 
 SeriesOutcome train_cases(Run run) {
   CaseData data = errors_as<FileError>([&] { return read_cases(run); });
-  SeriesParts& parts = data.parts;
-  const bool classes = parts.goal == SeriesGoal::classify;
+  LoadedSeriesModel& loaded = data.loaded;
+  const bool classes = loaded.goal == SeriesGoal::classify;
   if (!run.training.batch) run.training.batch = batch_for(data.cases.size(), 16, 64);
-  make_network(run, parts, classes ? static_cast<int64_t>(parts.labels.size()) : 1);
+  make_network(run, loaded, classes ? static_cast<int64_t>(loaded.labels.size()) : 1);
   const RunFolder folder(run.files.out,
                          run_identity<SeriesTraining>({run.training, run.options, run.model_settings},
                                                       data.print, counted(data.cases.size(), "case")),
                          run.observer);
-  const std::string gives = classes ? message("one of ", parts.labels.size(), " labels") : "a number";
+  const std::string gives = classes ? message("one of ", loaded.labels.size(), " labels") : "a number";
   run.observer.on_note(message(data.cases.size(), " cases of ", data.cases.features, " features, ", gives,
-                               " for each, ", parts.network->parameter_count(), " parameters"));
+                               " for each, ", loaded.network->parameter_count(), " parameters"));
 
-  const Tensor values = standard_cases(parts, data.cases);
-  TrainingPlan plan = plan_of(run, parts, data.cases.size());
+  const Tensor values = standard_cases(loaded, data.cases);
+  TrainingPlan plan = plan_of(run, loaded, data.cases.size());
   plan.passes = 60;
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
     return train::BatchLoss{
-        parts.network->loss(cases_at(values, data.cases, chosen), targets_at(data, chosen),
-                            run.training.smoothing.value_or(0), context),
+        loaded.network->loss(cases_at(values, data.cases, chosen), targets_at(data, chosen),
+                             run.training.smoothing.value_or(0), context),
         static_cast<double>(chosen.size())};
   };
-  if (data.valid.size() > 0) plan.validate = [&] { return validate_cases(parts, data.valid); };
+  if (data.valid.size() > 0) plan.validate = [&] { return validate_cases(loaded, data.valid); };
   plan.lower_is_better = !classes;
   plan.score_name = classes ? "accuracy" : "RMSE";
   plan.score_unit = classes ? "%" : "";
@@ -349,7 +350,7 @@ SeriesOutcome train_cases(Run run) {
                .train = "`" + run.files.train + "`",
                .valid = run.files.valid.empty() ? "" : "`" + run.files.valid + "`",
                .use = "fovea predict " + run.files.out.string() + " < cases.ts"};
-  return finish(run, folder, plan, parts.goal);
+  return finish(run, folder, plan, loaded.goal);
 }
 
 // Options of tables given with cases, and the other way round.
@@ -385,7 +386,8 @@ void apply_preset(const std::string& name, SeriesTraining& training, Json& setti
 }
 
 void check_training(const SeriesTraining& training, const Json& model_settings) {
-  check_rates(training.learning_rate, training.warmup, double{training.smoothing.value_or(0)});
+  check_rates(training.learning_rate, training.warmup, double{training.smoothing.value_or(0)},
+              training.weight_decay);
   const auto at_least_one = [](const char* name, const std::optional<int64_t>& value, int64_t most) {
     require(!value || (*value >= 1 && *value <= most), name, ": got ", value.value_or(0), ", wanted 1 to ",
             most);
@@ -393,8 +395,6 @@ void check_training(const SeriesTraining& training, const Json& model_settings) 
   at_least_one("batch", training.batch, 1 << 20);
   at_least_one("steps_in", training.steps_in, 1 << 20);
   at_least_one("horizon", training.horizon, 1 << 16);
-  require(training.weight_decay >= 0 && training.weight_decay <= 100, "weight_decay: got ",
-          training.weight_decay, ", wanted at least 0, such as 0.01");
   data::parse_names(training.target, "target");
   data::parse_names(training.inputs, "inputs");
   require(training.inputs.empty() || (channels_of(model_settings) == "mixed" && !training.target.empty()),

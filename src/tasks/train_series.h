@@ -10,7 +10,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/registry.h"
+#include "models/registry/series_models.h"
 #include "tasks/series.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
@@ -55,13 +55,10 @@ struct SeriesTraining {
               "what to do with a missing value: stop (an error that names its place), or last (take the last "
               "one known)"},
         Field{"batch", &T::batch, "number of series in a batch"},
-        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
-        Field{"weight_decay", &T::weight_decay, "weight decay, times the learning rate (AdamW)"},
-        Field{"schedule", &T::schedule,
-              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
-              "(decays as 1/sqrt(step)) or constant"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
+        Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
+        Field{"weight_decay", &T::weight_decay, kWeightDecayHelp},
+        Field{"schedule", &T::schedule, kScheduleHelp},
+        Field{"warmup", &T::warmup, kWarmupHelp},
         Field{"smoothing", &T::smoothing, "classes: label smoothing"}};
   }
 
@@ -70,8 +67,7 @@ struct SeriesTraining {
   static constexpr std::array kFixed = {"model",   "steps_in",    "horizon",       "target",
                                         "inputs",  "time_column", "time_features", "split",
                                         "missing", "batch",       "seed"};
-  static constexpr Choices kChoices[] = {{"schedule", "budget, inverse_sqrt, constant"},
-                                         {"missing", "stop, last"}};
+  static constexpr Choices kChoices[] = {{"schedule", kSchedules}, {"missing", "stop, last"}};
   static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 20}; }
 };
 

@@ -39,12 +39,12 @@ data::Tokenizers learn(const TranslateTraining& training, const data::ParallelTe
 // Loss, perplexity and BLEU of the model as it stands.
 class Validator {
  public:
-  Validator(const data::ParallelText& text, const TranslationParts& parts, const TranslateTraining& training,
+  Validator(const data::ParallelText& text, const LoadedTranslator& loaded, const TranslateTraining& training,
             TranslateObserver& observer)
-      : parts_(parts),
+      : parts_(loaded),
         training_(training),
         observer_(observer),
-        ids_(data::encode_parallel(text, parts.tokenizers)) {
+        ids_(data::encode_parallel(text, loaded.tokenizers)) {
     const auto count = static_cast<size_t>(std::min(training.valid_sentences, text.size()));
     source_.assign(text.source.begin(), text.source.begin() + static_cast<int64_t>(count));
     reference_.assign(text.target.begin(), text.target.begin() + static_cast<int64_t>(count));
@@ -75,7 +75,7 @@ class Validator {
   }
 
  private:
-  const TranslationParts& parts_;
+  const LoadedTranslator& parts_;
   const TranslateTraining& training_;
   TranslateObserver& observer_;
   data::ParallelIds ids_;
@@ -183,48 +183,48 @@ void check_training(const TranslateTraining& training, const Json& model_setting
       "none");
 }
 
-TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& asked,
+TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& requested,
                                 const Json& model_settings, const train::TrainOptions& options,
                                 const std::string& command, TranslateObserver& observer,
                                 const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<TranslateTraining>({asked, options, model_settings});
+  check_settings<TranslateTraining>({requested, options, model_settings});
   // A model that cannot be read leaves no folder behind.
-  const bool tuned = !asked.from.empty();
-  TranslationParts parts = tuned ? read_translation(asked.from, "float32") : TranslationParts{};
-  const data::ParallelText text = read_pairs(files.train_source, files.train_target, asked.skip_bad);
+  const bool tuned = !requested.from.empty();
+  LoadedTranslator loaded = tuned ? read_translation(requested.from, "float32") : LoadedTranslator{};
+  const data::ParallelText text = read_pairs(files.train_source, files.train_target, requested.skip_bad);
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text());
   const data::ParallelText valid_text =
       files.valid_source.empty() ? data::ParallelText{}
-                                 : read_pairs(files.valid_source, files.valid_target, asked.skip_bad);
-  TranslateTraining training = asked;
+                                 : read_pairs(files.valid_source, files.valid_target, requested.skip_bad);
+  TranslateTraining training = requested;
   fit_to_data(text, model_settings, training);
   const RunFolder folder(files.out,
                          run_identity<TranslateTraining>({training, options, model_settings},
                                                          fingerprint(text), counted(text.size(), "pair")),
                          observer);
 
-  parts.tokenizers =
-      folder.tokenizers([&] { return tuned ? parts.tokenizers : learn(training, text, observer); });
+  loaded.tokenizers =
+      folder.tokenizers([&] { return tuned ? loaded.tokenizers : learn(training, text, observer); });
   if (!tuned) {
-    parts.model = training.model;
-    parts.config = config_for(training.model, model_settings, parts.tokenizers);
+    loaded.model = training.model;
+    loaded.config = config_for(training.model, model_settings, loaded.tokenizers);
     Rng rng(options.seed);
-    parts.network = models::make_model<models::Translators>(training.model, parts.config, rng);
+    loaded.network = models::make_model<models::Translators>(training.model, loaded.config, rng);
   }
-  const data::ParallelIds ids = data::encode_parallel(text, parts.tokenizers, training.max_length);
+  const data::ParallelIds ids = data::encode_parallel(text, loaded.tokenizers, training.max_length);
   if (ids.dropped > 0)
     observer.on_note(
         message(ids.dropped, " pairs of more than ", training.max_length, " tokens are left out"));
   require(ids.size() > 0, files.train_source, ": no pair has at most ", training.max_length,
           " tokens; raise max_length");
-  observer.on_note(message(ids.size(), " pairs, vocabulary of ", parts.tokenizers.target->size(), ", ",
-                           parts.network->parameter_count(), " parameters"));
+  observer.on_note(message(ids.size(), " pairs, vocabulary of ", loaded.tokenizers.target->size(), ", ",
+                           loaded.network->parameter_count(), " parameters"));
   std::optional<Validator> validator;
-  if (valid_text.size() > 0) validator.emplace(valid_text, parts, training, observer);
+  if (valid_text.size() > 0) validator.emplace(valid_text, loaded, training, observer);
 
   TrainingPlan plan;
-  plan.network = parts.network.get();
+  plan.network = loaded.network.get();
   plan.rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9};
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
@@ -236,18 +236,18 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
     data::Batch batch = data::make_batch(ids, chosen);
     if (training.teacher_forcing < 1)
-      models::feed_own_tokens(*parts.network, training.teacher_forcing, context.next_seed(), batch);
-    const OutputLoss loss = parts.network->loss(batch, training.smoothing, context);
+      models::feed_own_tokens(*loaded.network, training.teacher_forcing, context.next_seed(), batch);
+    const OutputLoss loss = loaded.network->loss(batch, training.smoothing, context);
     return train::BatchLoss{loss.loss, static_cast<double>(loss.count)};
   };
   if (validator) plan.validate = [&] { return validator->run(); };
   plan.score_name = "BLEU";
   plan.should_stop = should_stop;
-  plan.save_config = [&](const std::filesystem::path& out) { save_translation_config(out, parts); };
+  plan.save_config = [&](const std::filesystem::path& out) { save_translation_config(out, loaded); };
   plan.save_model = [&](const std::filesystem::path& out) {
     if (valid_text.size() > 0)
-      parts.alignment = choose_alignment(parts, ids, data::encode_parallel(valid_text, parts.tokenizers));
-    save_translation(out, parts);
+      loaded.alignment = choose_alignment(loaded, ids, data::encode_parallel(valid_text, loaded.tokenizers));
+    save_translation(out, loaded);
   };
   plan.card = card_text(files);
   plan.command = command;

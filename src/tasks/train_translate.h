@@ -11,7 +11,7 @@
 
 #include "base/fields.h"
 #include "io/json.h"
-#include "models/registry.h"
+#include "models/registry/translators.h"
 #include "tasks/setting.h"
 #include "tasks/training_run.h"
 #include "tasks/translator.h"
@@ -47,20 +47,15 @@ struct TranslateTraining {
             "from", &T::from,
             "folder of a translator to train on, instead of --model: MarianMT or OPUS-MT (Hugging Face format), or "
             "Fovea's own"},
-        Field{"tokenizer", &T::tokenizer,
-              "bpe or unigram (SentencePiece, learnt from the training text), or words (between spaces)"},
-        Field{"vocabulary", &T::vocabulary,
-              "number of tokens to learn; for words: the most frequent ones, 0 for all"},
+        Field{"tokenizer", &T::tokenizer, kTokenizerHelp},
+        Field{"vocabulary", &T::vocabulary, kVocabularyHelp},
         Field{"joint", &T::joint, "one vocabulary for both languages"},
         Field{"max_length", &T::max_length, "pairs with more tokens on a side are left out of training"},
         Field{"batch_tokens", &T::batch_tokens, "number of tokens in a batch, counted on the longer side"},
-        Field{"learning_rate", &T::learning_rate, "learning rate after the warm-up"},
-        Field{"schedule", &T::schedule,
-              "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt "
-              "(decays as 1/sqrt(step)) or constant"},
-        Field{"warmup", &T::warmup,
-              "warm-up of the learning rate: a share of the run if below 1, else a number of steps"},
-        Field{"smoothing", &T::smoothing, "label smoothing"},
+        Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
+        Field{"schedule", &T::schedule, kScheduleHelp},
+        Field{"warmup", &T::warmup, kWarmupHelp},
+        Field{"smoothing", &T::smoothing, kSmoothingHelp},
         Field{
             "teacher_forcing", &T::teacher_forcing,
             "recurrent models: share of the target's own words among those fed to the decoder in training; the others "
@@ -69,7 +64,7 @@ struct TranslateTraining {
               "number of sentences translated at each validation to compute BLEU"},
         Field{"tokenize", &T::tokenize, "tokenization used to compute BLEU: 13a, zh, char or none"},
         Field{"lowercase", &T::lowercase, "compute BLEU on lower-cased text"},
-        Field{"skip_bad", &T::skip_bad, "drop and count unusable lines instead of stopping at the first"}};
+        Field{"skip_bad", &T::skip_bad, kSkipBadHelp}};
   }
 
   using Models = models::Translators;
@@ -79,9 +74,8 @@ struct TranslateTraining {
   // What a folder to train on brings with it.
   static constexpr std::array kFromFolder = {"model", "tokenizer", "vocabulary", "joint"};
   // The names that a text may have.
-  static constexpr Choices kChoices[] = {{"tokenizer", "bpe, unigram, words"},
-                                         {"schedule", "budget, inverse_sqrt, constant"},
-                                         {"tokenize", "13a, zh, char, none"}};
+  static constexpr Choices kChoices[] = {
+      {"tokenizer", "bpe, unigram, words"}, {"schedule", kSchedules}, {"tokenize", "13a, zh, char, none"}};
   static train::TrainOptions options() { return {.clip_norm = 1, .log_every = 50, .validations = 10}; }
 };
 

@@ -246,12 +246,14 @@ train::ScheduleOptions schedule_of(const std::string& name, double warmup) {
   return schedule;
 }
 
-void check_rates(double learning_rate, double warmup, double smoothing) {
+void check_rates(double learning_rate, double warmup, double smoothing, double weight_decay) {
   require(learning_rate > 0 && learning_rate <= 100, "learning_rate: got ", learning_rate,
           ", wanted a number above 0, such as 0.001");
   require(warmup >= 0 && warmup <= 1e9, "warmup: got ", warmup,
           ", wanted a share of the run below 1, or a number of steps");
   require(smoothing >= 0 && smoothing < 1, "smoothing: got ", smoothing, ", wanted at least 0 and below 1");
+  require(weight_decay >= 0 && weight_decay <= 100, "weight_decay: got ", weight_decay,
+          ", wanted 0 to 100, such as 0.01");
 }
 
 void check_vocabulary(const std::optional<std::string>& tokenizer, const std::optional<int64_t>& vocabulary) {

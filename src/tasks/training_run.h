@@ -114,7 +114,7 @@ TrainingOutcome run_training(const RunFolder& folder, const TrainingPlan& plan, 
 // budget, inverse_sqrt or constant.
 train::ScheduleOptions schedule_of(const std::string& name, double warmup);
 // Throws Error on a learning rate, warm-up or label smoothing that makes no sense.
-void check_rates(double learning_rate, double warmup, double smoothing);
+void check_rates(double learning_rate, double warmup, double smoothing, double weight_decay = 0);
 
 // Throws Error on a size that the tokenizer cannot have; what is empty is decided later.
 void check_vocabulary(const std::optional<std::string>& tokenizer, const std::optional<int64_t>& vocabulary);

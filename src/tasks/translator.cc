@@ -7,7 +7,7 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "models/marian.h"
-#include "models/registry.h"
+#include "models/registry/translators.h"
 #include "nn/int8_weights.h"
 #include "nn/weights.h"
 #include "tasks/model_folder.h"
@@ -45,102 +45,103 @@ std::optional<AlignmentChoice> alignment_of(const FolderConfig& config, const st
 
 namespace {
 
-void check_vocabularies(const TranslationParts& parts, const std::filesystem::path& folder) {
-  const int64_t source = parts.config.value("source_vocabulary", int64_t{0});
-  const int64_t target = parts.config.value("target_vocabulary", int64_t{0});
-  require(parts.tokenizers.source->size() == source && parts.tokenizers.target->size() == target,
-          folder.string(), ": the tokenizer has ", parts.tokenizers.source->size(), " and ",
-          parts.tokenizers.target->size(), " tokens, but config.json says ", source, " and ", target);
+void check_vocabularies(const LoadedTranslator& loaded, const std::filesystem::path& folder) {
+  const int64_t source = loaded.config.value("source_vocabulary", int64_t{0});
+  const int64_t target = loaded.config.value("target_vocabulary", int64_t{0});
+  require(loaded.tokenizers.source->size() == source && loaded.tokenizers.target->size() == target,
+          folder.string(), ": the tokenizer has ", loaded.tokenizers.source->size(), " and ",
+          loaded.tokenizers.target->size(), " tokens, but config.json says ", source, " and ", target);
 }
 
 // A folder of MarianMT, as Hugging Face's libraries save it.
-TranslationParts read_published(const std::filesystem::path& folder) {
+LoadedTranslator read_published(const std::filesystem::path& folder) {
   const std::string where = (folder / "config.json").string();
-  TranslationParts parts;
-  parts.published = load_json(folder / "config.json");
-  const models::MarianConfig config = models::marian_config(parts.published, where);
-  parts.model = "transformer";
-  parts.config = fields_to_json(config.network);
-  parts.alignment = alignment_of({.all = parts.published}, folder);
-  parts.tokenizers = data::load_marian_tokenizers(folder);
-  check_vocabularies(parts, folder);
-  const data::SequenceMarks marks = parts.tokenizers.target->sequence_marks();
+  LoadedTranslator loaded;
+  loaded.published = load_json(folder / "config.json");
+  const models::MarianConfig config = models::marian_config(loaded.published, where);
+  loaded.model = "transformer";
+  loaded.config = fields_to_json(config.network);
+  loaded.alignment = alignment_of({.all = loaded.published}, folder);
+  loaded.tokenizers = data::load_marian_tokenizers(folder);
+  check_vocabularies(loaded, folder);
+  const data::SequenceMarks marks = loaded.tokenizers.target->sequence_marks();
   require(marks.begin == config.begin && marks.never == config.pad && marks.end == config.end, where,
           ": decoder_start_token_id, pad_token_id and eos_token_id are ", config.begin, ", ", config.pad,
           " and ", config.end, ", but <pad> and </s> of the vocabulary ", marks.begin, " and ", marks.end);
-  parts.network = models::load_marian(folder, config);
-  return parts;
+  loaded.network = models::load_marian(folder, config);
+  return loaded;
 }
 
-TranslationParts read_own(const std::filesystem::path& folder, const std::string& compute) {
+LoadedTranslator read_own(const std::filesystem::path& folder, const std::string& compute) {
   const FolderConfig config = read_folder_config(folder, "translate");
-  TranslationParts parts;
-  parts.compute = compute_named(compute.empty() ? compute_of(config, folder) : compute);
-  parts.model = config.model;
-  parts.config = config.settings;
-  parts.alignment = alignment_of(config, folder);
-  if (config.all.contains("published")) parts.published = config.all["published"];
-  parts.tokenizers = data::load_tokenizers(folder);
-  check_vocabularies(parts, folder);
-  parts.network = nn::load_network(folder / "model.safetensors", [&] {
+  LoadedTranslator loaded;
+  loaded.compute = compute_named(compute.empty() ? compute_of(config, folder) : compute);
+  loaded.model = config.model;
+  loaded.config = config.settings;
+  loaded.alignment = alignment_of(config, folder);
+  if (config.all.contains("published")) loaded.published = config.all["published"];
+  loaded.tokenizers = data::load_tokenizers(folder);
+  check_vocabularies(loaded, folder);
+  loaded.network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
     return models::make_model<models::Translators>(config.model, config.settings, rng);
   });
-  return parts;
+  return loaded;
 }
 
 }  // namespace
 
-TranslationParts read_translation(const std::filesystem::path& folder, const std::string& compute) {
+LoadedTranslator read_translation(const std::filesystem::path& folder, const std::string& compute) {
   const bool published = is_foreign_folder(folder);
-  TranslationParts parts = published ? read_published(folder) : read_own(folder, compute);
-  if (published && !compute.empty()) parts.compute = compute_named(compute);
-  if (parts.compute == Compute::int8)
-    nn::round_to_int8(*parts.network, (folder / "model.safetensors").string());
-  return parts;
+  LoadedTranslator loaded = published ? read_published(folder) : read_own(folder, compute);
+  if (published && !compute.empty()) loaded.compute = compute_named(compute);
+  if (loaded.compute == Compute::int8)
+    nn::round_to_int8(*loaded.network, (folder / "model.safetensors").string());
+  return loaded;
 }
 
-TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute) {
-  TranslationParts parts = read_translation(folder, compute);
-  parts.prepared = nn::Prepared(*parts.network, parts.compute);
-  return parts;
+LoadedTranslator load_translation(const std::filesystem::path& folder, const std::string& compute) {
+  LoadedTranslator loaded = read_translation(folder, compute);
+  loaded.prepared = nn::Prepared(*loaded.network, loaded.compute);
+  return loaded;
 }
 
 namespace {
 
-void add_alignment(Json& config, const TranslationParts& parts) {
-  if (!parts.alignment) return;
-  config["alignment"] = {{"layer", parts.alignment->layer},
-                         {"head", parts.alignment->head < 0 ? Json("average") : Json(parts.alignment->head)},
-                         {"agreement", parts.alignment->agreement}};
+void add_alignment(Json& config, const LoadedTranslator& loaded) {
+  if (!loaded.alignment) return;
+  config["alignment"] = {
+      {"layer", loaded.alignment->layer},
+      {"head", loaded.alignment->head < 0 ? Json("average") : Json(loaded.alignment->head)},
+      {"agreement", loaded.alignment->agreement}};
 }
 
 }  // namespace
 
-void save_translation_config(const std::filesystem::path& folder, const TranslationParts& parts) {
-  data::save_tokenizers(folder, parts.tokenizers);
-  Json config{{"task", "translate"}, {"model", parts.model}, {"settings", parts.config}};
-  if (parts.compute == Compute::int8) config["compute"] = "int8";
-  if (!parts.published.is_null()) config["published"] = parts.published;
-  add_alignment(config, parts);
+void save_translation_config(const std::filesystem::path& folder, const LoadedTranslator& loaded) {
+  data::save_tokenizers(folder, loaded.tokenizers);
+  Json config{{"task", "translate"}, {"model", loaded.model}, {"settings", loaded.config}};
+  if (loaded.compute == Compute::int8) config["compute"] = "int8";
+  if (!loaded.published.is_null()) config["published"] = loaded.published;
+  add_alignment(config, loaded);
   save_json(folder / "config.json", config);
 }
 
-void save_translation(const std::filesystem::path& folder, const TranslationParts& parts) {
+void save_translation(const std::filesystem::path& folder, const LoadedTranslator& loaded) {
   make_directories(folder);
-  if (!parts.published.is_null() && parts.compute == Compute::float32) {
-    Json config = parts.published;
-    add_alignment(config, parts);
-    data::save_tokenizers(folder, parts.tokenizers);
-    models::save_marian(folder, dynamic_cast<const models::Transformer&>(*parts.network), config);
+  if (!loaded.published.is_null() && loaded.compute == Compute::float32) {
+    Json config = loaded.published;
+    add_alignment(config, loaded);
+    data::save_tokenizers(folder, loaded.tokenizers);
+    models::save_marian(folder, dynamic_cast<const models::Transformer&>(*loaded.network), config);
     return;
   }
   const std::filesystem::path weights = folder / "model.safetensors";
-  if (parts.compute == Compute::int8)
-    nn::save_int8_weights(*parts.network, weights, {{"format", "fovea"}});
+  if (loaded.compute == Compute::int8)
+    nn::save_int8_weights(*loaded.network, weights, {{"format", "fovea"}});
   else
-    save_safetensors(weights, nn::weights_of(*parts.network), {{"format", "fovea"}});
-  save_translation_config(folder, parts);
+    save_safetensors(weights, nn::weights_of(*loaded.network), {{"format", "fovea"}});
+  save_translation_config(folder, loaded);
 }
 
 Translator::Translator(const models::TranslationModel& network, const data::Tokenizers& tokenizers,

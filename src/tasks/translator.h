@@ -60,7 +60,7 @@ struct AlignmentChoice {
 };
 
 // A model with its tokenizers.
-struct TranslationParts {
+struct LoadedTranslator {
   std::string model;  // its name in the registry
   Json config;
   std::unique_ptr<models::TranslationModel> network;
@@ -75,14 +75,14 @@ struct TranslationParts {
 
 // Reads a folder, Fovea's own or one of MarianMT. compute: "float32" or "int8"; empty: what the folder says.
 // Throws Error naming the file when something is missing, damaged or does not fit.
-TranslationParts read_translation(const std::filesystem::path& folder, const std::string& compute = "");
+LoadedTranslator read_translation(const std::filesystem::path& folder, const std::string& compute = "");
 // The same, opened for use.
-TranslationParts load_translation(const std::filesystem::path& folder, const std::string& compute = "");
+LoadedTranslator load_translation(const std::filesystem::path& folder, const std::string& compute = "");
 // Writes config.json, model.safetensors (of integers when parts.compute is int8) and the tokenizer, each
 // atomically; a published model as it came, unless it is of integers.
-void save_translation(const std::filesystem::path& folder, const TranslationParts& parts);
+void save_translation(const std::filesystem::path& folder, const LoadedTranslator& loaded);
 // All but the weights.
-void save_translation_config(const std::filesystem::path& folder, const TranslationParts& parts);
+void save_translation_config(const std::filesystem::path& folder, const LoadedTranslator& loaded);
 
 class Translator {
  public:

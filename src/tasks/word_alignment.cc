@@ -125,7 +125,7 @@ Agreement agreement(const WeightMatrix& weights, std::span<const int32_t> links)
   return found;
 }
 
-std::optional<AlignmentChoice> choose_alignment(const TranslationParts& model, const data::ParallelIds& train,
+std::optional<AlignmentChoice> choose_alignment(const LoadedTranslator& model, const data::ParallelIds& train,
                                                 const data::ParallelIds& valid) {
   data::ParallelIds pairs;
   take(valid, kMostMeasured, pairs);

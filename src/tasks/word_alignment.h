@@ -32,7 +32,7 @@ Agreement agreement(const WeightMatrix& weights, std::span<const int32_t> links)
 // The layer and head (or average of a layer's heads) whose weights agree best with the forced alignment of
 // `valid`, which is counted over `train` too. Reads at most a few hundred pairs with the network. Empty where
 // there is nothing to choose: one map, or no certain link.
-std::optional<AlignmentChoice> choose_alignment(const TranslationParts& model, const data::ParallelIds& train,
+std::optional<AlignmentChoice> choose_alignment(const LoadedTranslator& model, const data::ParallelIds& train,
                                                 const data::ParallelIds& valid);
 
 }  // namespace fovea::tasks

@@ -31,7 +31,9 @@ void* take_from_system(int64_t bytes) {
   const int64_t alignment = huge ? kHugePage : kAlignment;
   const int64_t whole = (bytes + alignment - 1) / alignment * alignment;
   void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(whole));
-  if (block != nullptr && huge) madvise(block, static_cast<size_t>(whole), MADV_HUGEPAGE);
+  // Not the last page where it is used in part: all of it would be taken.
+  if (block != nullptr && huge)
+    madvise(block, static_cast<size_t>(bytes / kHugePage * kHugePage), MADV_HUGEPAGE);
   return block;
 }
 

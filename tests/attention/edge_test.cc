@@ -243,13 +243,13 @@ TEST(Edge, AnUndefinedVariableIsOneError) {
 
 class Recorder : public AttentionObserver {
  public:
-  Wish wish(const Call& call) override {
+  Capture capture(const Call& call) override {
     names.emplace_back(call.name);
     return {{0}, {1, 2}};
   }
-  void see(const Call&, const Wish&, const Sight& sight) override { sights.push_back(sight); }
+  void observe(const Call&, const Capture&, const Captured& captured) override { sights.push_back(captured); }
   std::vector<std::string> names;
-  std::vector<Sight> sights;
+  std::vector<Captured> sights;
 };
 
 TEST(Observer, SeesTheChosenWeightsAndTheLse) {

@@ -12,6 +12,7 @@
 #include "data/pictures.h"
 #include "io/file.h"
 #include "io/temporary_directory.h"
+#include "models/captioned_pictures.h"
 
 namespace fovea {
 namespace {
@@ -87,8 +88,9 @@ class Faults : public testing::Test {
       fs::copy(before, out, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   }
 
-  // A training that goes on from `steps` to twice as many, and one from nothing.
-  static void training(const std::string& name, const std::string& arguments) {
+  // A training that goes on from `steps` to twice as many, and one from nothing. Trainings write their folders by the same
+  // code: most try each third call only.
+  static void training(const std::string& name, const std::string& arguments, int stride = 3) {
     const std::string out = file("work/" + name), old = file(name + "-old"), fresh = file(name + "-new");
     const std::string begin = arguments + " --steps 4 --out ", further = arguments + " --steps 8 --out ";
     ASSERT_EQ(run(begin + old).status, 0);
@@ -99,20 +101,26 @@ class Faults : public testing::Test {
     ASSERT_NE(old_weights, new_weights);
     for (const bool full : {false, true}) {
       std::set<std::string> seen;
-      fail_everywhere(further + out, old, out, full, [&](const Outcome& outcome) {
-        const std::string weights = content(out + "/model.safetensors");
-        EXPECT_TRUE(weights == new_weights || (outcome.status != 0 && weights == old_weights));
-        EXPECT_NE(content(out + "/config.json"), "");
-        expect_going_on(further + out, out, new_weights, seen);
-      });
+      fail_everywhere(
+          further + out, old, out, full,
+          [&](const Outcome& outcome) {
+            const std::string weights = content(out + "/model.safetensors");
+            EXPECT_TRUE(weights == new_weights || (outcome.status != 0 && weights == old_weights));
+            EXPECT_NE(content(out + "/config.json"), "");
+            expect_going_on(further + out, out, new_weights, seen);
+          },
+          stride);
     }
     std::set<std::string> seen;
-    fail_everywhere(begin + out, "", out, true, [&](const Outcome& outcome) {
-      // A folder that says it is a model is one.
-      const bool is_model = outcome.status == 0 || fs::exists(out + "/config.json");
-      EXPECT_TRUE(!is_model || content(out + "/model.safetensors") == old_weights);
-      expect_going_on(begin + out, out, old_weights, seen);
-    });
+    fail_everywhere(
+        begin + out, "", out, true,
+        [&](const Outcome& outcome) {
+          // A folder that says it is a model is one.
+          const bool is_model = outcome.status == 0 || fs::exists(out + "/config.json");
+          EXPECT_TRUE(!is_model || content(out + "/model.safetensors") == old_weights);
+          expect_going_on(begin + out, out, old_weights, seen);
+        },
+        stride);
   }
 
   // The command without faults ends as it would have. A state that was tried before is not tried again.
@@ -138,9 +146,10 @@ TemporaryDirectory* Faults::directory_ = nullptr;
 constexpr const char* kFewSteps = " --threads 1 --warmup 2 --save-every 2 --log-every 2";
 
 TEST_F(Faults, TrainingAClassifier) {
-  training("classifier", "train classify --train " + file("train.tsv") +
-                             " --tokenizer words --preset tiny --embedding 8 --width 8 --dropout 0" +
-                             kFewSteps);
+  training("classifier",
+           "train classify --train " + file("train.tsv") +
+               " --tokenizer words --preset tiny --embedding 8 --width 8 --dropout 0" + kFewSteps,
+           1);
 }
 
 TEST_F(Faults, TrainingATranslator) {
@@ -171,6 +180,34 @@ TEST_F(Faults, TrainingAClipClassifier) {
   std::ofstream(file("bags.tsv")) << list;
   training("clips", "train clip --train " + file("bags.tsv") +
                         " --size 16 --batch 2 --filters 2 --features 4 --hidden 4" + kFewSteps);
+}
+
+TEST_F(Faults, TrainingACaptioner) {
+  models::write_captioned_pictures(file("captioned"), 4);
+  training("captions", "train caption --images " + file("captioned/images") + " --captions " +
+                           file("captioned/captions.txt") + " --encoder " + file("captioned/encoder") +
+                           " --picture-size 32 --blocks 5 --min-count 1 --width 8 --embedding 8" + kFewSteps);
+}
+
+TEST_F(Faults, TrainingAForecaster) {
+  std::ofstream table(file("table.csv"));
+  table << "time,load\n";
+  for (int i = 0; i < 40; ++i) table << i << ',' << i % 7 << '\n';
+  table.close();
+  training("forecasts", "train series --train " + file("table.csv") +
+                            " --steps-in 8 --horizon 2 --width 8 --hidden 8 --heads 2 --layers 1" +
+                            kFewSteps);
+}
+
+TEST_F(Faults, PreTrainingAnEncoder) {
+  std::ofstream text(file("text.txt"));
+  for (int i = 0; i < 24; ++i)
+    text << "the boat " << (i % 2 == 0 ? "sails" : "lies") << " here .\n" << (i % 6 == 5 ? "\n" : "");
+  text.close();
+  training("encoder",
+           "pretrain --train " + file("text.txt") +
+               " --preset tiny --vocabulary 100 --max-tokens 16 --batch 2 --width 8 --heads 2 --hidden 8" +
+               kFewSteps);
 }
 
 TEST_F(Faults, ConvertingAModel) {

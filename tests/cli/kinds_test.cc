@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -103,8 +104,10 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"translate @translator --on-error ignore", "ignore"},
       // classify.
       {"classify @lstm @a.png", "is a text classifier and reads texts from standard input"},
-      {"classify @lstm --label-column 1", "--label-column, --text-column and --pair-column describe the file of --test"},
-      {"classify @lstm --text-column 1", "--label-column, --text-column and --pair-column describe the file of --test"},
+      {"classify @lstm --label-column 1",
+       "--label-column, --text-column and --pair-column describe the file of --test"},
+      {"classify @lstm --text-column 1",
+       "--label-column, --text-column and --pair-column describe the file of --test"},
       {"classify @lstm --test @test.tsv --scores", "--scores does not apply with --test"},
       {"classify @lstm --test @test.tsv --weights", "--weights does not apply with --test"},
       {"classify @lstm --test @test.tsv --on-error skip", "--on-error does not apply with --test"},
@@ -175,6 +178,9 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"partition @ships --test @nowhere", "no such folder"},
       {"partition @ships --test @ships --scenes 3", "--scenes applies to --test scenes only"},
       {"partition @ships --test @ships", "holds no .xml files"},
+      {"train partition --train @ships --scenes 3 --out @x", "scenes applies to --train scenes only"},
+      {"train partition --train scenes --valid-scenes 3 --out @x",
+       "valid_scenes applies to --valid scenes only"},
       {"explain @ships @a.png --layer 1", "--layer does not apply: "},
       {"scene -1 --out @x.png", "got number -1"},
       {"scene 1 --size 63 --out @x.png", "size: got 63"},
@@ -193,6 +199,9 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"embed @encoder --global first", "global tokens are for Longformer and BigBird"},
       {"fill @encoder x --global first", "global tokens are for Longformer and BigBird"},
       {"classify @lstm --global first", "global tokens can be chosen for Longformer and BigBird"},
+      {"classify @lstm --pairs", "that was trained on single texts"},
+      {"classify @pictures @a.png --pairs", "--pairs is for classifiers of texts"},
+      {"explain @translator one --pairs", "--pairs is for classifiers of texts"},
       {"fill @encoder 'one [MASK]' --top 0", "--top: got 0"},
       {"rerank @cross", "--query is required"},
       {"rerank @cross --query ' '", "--query: wanted a text"},
@@ -388,6 +397,68 @@ TEST_F(Kinds, RerankSortsLinesByTheirScores) {
   const std::string first = top.out.substr(0, top.out.find('\n'));
   EXPECT_EQ(Json::parse(first)["text"], texts[0]);
   EXPECT_EQ(std::count(top.out.begin(), top.out.end(), '\n'), 2);
+}
+
+TEST_F(Kinds, PublishedHeadsOfSeveralNumbersAreRefused) {
+  tasks::write_untrained_encoder(path("numbers"), {.labels = 3});
+  Json json = load_json(path("numbers") + "/config.json");
+  json["problem_type"] = "regression";
+  save_json(path("numbers") + "/config.json", json);
+  const Outcome outcome = ask("classify @numbers");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("problem_type is regression with 3 labels, wanted one number"));
+}
+
+// DistilBERT calls its width otherwise.
+TEST_F(Kinds, ANumpyFileHasTheWidthOfEveryFamily) {
+  for (const std::string type : {"bert", "distilbert"}) {
+    tasks::write_untrained_encoder(path("width-" + type), {}, type);
+    const Outcome outcome = ask("embed @width-" + type + " --format npy");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("(2, 24)")) << type;
+  }
+}
+
+// A published cross-encoder reads pairs by itself, and scores them as rerank does; other published classifiers where they are
+// told to.
+TEST_F(Kinds, CrossEncodersClassifyPairs) {
+  const auto number = [&](const std::string& arguments) {
+    const Outcome outcome = ask(arguments, "printf 'paris is the\\tlike food\\n' |");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.status == 0 ? std::stod(outcome.out) : -1;
+  };
+  const Outcome ranked = ask("rerank @cross --query 'paris is the'", "printf 'like food\\n' |");
+  const double score = std::stod(ranked.out), logit = number("classify @cross --pairs");
+  EXPECT_NEAR(score, 1 / (1 + std::exp(-logit)), 2e-6)
+      << "nobody named an activation: the number is the logit";
+  EXPECT_NE(logit, number("classify @cross")) << "one text with a tab in it";
+  const Json config = load_json(path("cross") + "/config.json");
+  const auto named = [&](const Json& more) {
+    Json json = config;
+    json.update(more);
+    save_json(path("cross") + "/config.json", json);
+    return number("classify @cross");
+  };
+  const std::string sigmoid = "torch.nn.modules.activation.Sigmoid",
+                    identity = "torch.nn.modules.linear.Identity";
+  EXPECT_NEAR(named({{"sbert_ce_default_activation_function", sigmoid}}), score, 2e-6);
+  EXPECT_EQ(named({{"sbert_ce_default_activation_function", identity}}), logit);
+  EXPECT_NEAR(named({{"sentence_transformers", {{"activation_fn", sigmoid}}}}), score, 2e-6);
+  EXPECT_EQ(named({{"sentence_transformers", {{"activation_fn", identity}}}}), logit);
+  EXPECT_EQ(named({{"sbert_ce_default_activation_function", nullptr}}), logit);
+  EXPECT_THAT(ask("classify @cross").err, HasSubstr("the model reads pairs of texts"));
+  save_json(path("cross") + "/config.json", config);
+  // The form of newer versions, in a file of its own.
+  const std::string own = path("cross") + "/config_sentence_transformers.json";
+  save_json(own, Json{{"model_type", "CrossEncoder"}, {"activation_fn", sigmoid}});
+  EXPECT_NEAR(number("classify @cross"), score, 2e-6);
+  save_json(own, Json{{"model_type", "CrossEncoder"}, {"activation_fn", "os.system"}});
+  for (const char* verb : {"classify @cross", "rerank @cross --query one"}) {
+    const Outcome refused = ask(verb);
+    EXPECT_EQ(refused.status, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("the activation of scores is 'os.system', wanted"));
+  }
+  std::filesystem::remove(own);
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ TEST_F(SeriesCommands, AForecasterPrintsTheNextStepsWithTheirTimes) {
   const std::string model = forecaster();
   EXPECT_THAT(said_["forecaster"], HasSubstr("test part: MSE "));
   EXPECT_THAT(said_["forecaster"], HasSubstr("next: fovea predict "));
+  EXPECT_THAT(run("info " + model).out, HasSubstr("fovea predict " + model + " < rows.csv"));
   const Outcome outcome = run("predict " + model + " < " + file("table.csv"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::StartsWith("time,wave,drift\n2020-01-09 08:00:00,"));
@@ -83,6 +84,7 @@ TEST_F(SeriesCommands, AForecasterPrintsTheNextStepsWithTheirTimes) {
 TEST_F(SeriesCommands, AClassifierLearnsAndLabelsEachLine) {
   const std::string model = classifier();
   EXPECT_THAT(said_["classifier"], HasSubstr("accuracy 100 %"));
+  EXPECT_THAT(run("info " + model).out, HasSubstr("fovea predict " + model + " < cases.ts"));
   const Outcome outcome = run("predict " + model + " --scores < " + file("test.ts"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::MatchesRegex("[01]\\.[0-9]{4}\tdown\n(.|\n)*[01]\\.[0-9]{4}\tup\n"));
@@ -101,6 +103,7 @@ TEST_F(SeriesCommands, ANumberIsLearntFromTargets) {
   const std::string model =
       trained("numbers", "numbers.ts --valid " + file("numbers.ts") + " --learning-rate 0.01");
   EXPECT_THAT(said_["numbers"], HasSubstr("RMSE "));
+  EXPECT_THAT(run("info " + model).out, HasSubstr("fovea predict " + model + " < cases.ts"));
   const Outcome test = run("predict " + model + " --test " + file("numbers.ts") + " --json");
   const Json scores = parse_json(test.out, "out");
   EXPECT_LT(scores["rmse"].get<double>(), 0.5 * scores["naive_rmse"].get<double>());

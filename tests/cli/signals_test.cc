@@ -34,8 +34,8 @@ class Child {
     if (write(pipe_[1], "x", 1) != 1) _exit(9);
   }
   void listen() {
-    char told = 0;
-    ASSERT_EQ(read(pipe_[0], &told, 1), 1);
+    char predictions = 0;
+    ASSERT_EQ(read(pipe_[0], &predictions, 1), 1);
   }
   void kill(int signal) { ::kill(pid_, signal); }
   bool lives() { return status() < 0; }

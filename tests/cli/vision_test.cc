@@ -1,16 +1,10 @@
-// Glimpse and clip classifiers by the command line: training with any threads and through kill -9 to the same bytes, use,
-// drawings, and what is refused.
+// Glimpse and clip classifiers by the command line: use, drawings, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "cli/command.h"
 #include "data/png_writer.h"
@@ -127,52 +121,6 @@ TEST_F(Vision, WhatAppliesIsDone) {
     EXPECT_NE(outcome.out, "");
   }
   EXPECT_THAT(ask("info @gated").out, HasSubstr("folder-of-frames"));
-}
-
-// Starts a training and kills it with SIGKILL once a checkpoint is there.
-void train_and_kill(const std::vector<std::string>& arguments, const std::filesystem::path& out) {
-  const pid_t child = fork();
-  if (child == 0) {
-    std::vector<char*> argv{const_cast<char*>(FOVEA_PROGRAM)};
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    std::freopen("/dev/null", "w", stderr);
-    execv(FOVEA_PROGRAM, argv.data());
-    _exit(127);
-  }
-  for (int i = 0; i < 60'000 && !std::filesystem::exists(out / "checkpoints" / "last"); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  kill(child, SIGKILL);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status)) << "the run ended by itself";
-}
-
-TEST_F(Vision, AKilledTrainingGoesOnToTheSameBytesWithAnyThreads) {
-  for (const std::string task : {"glimpse", "clip"}) {
-    SCOPED_TRACE(task);
-    std::string command =
-        "train " + task + " --train @images @labels --steps 400 --save-every 20 --batch 8 --out @";
-    command += task == "glimpse"
-                   ? std::string("G --scene cluttered --size 24 --hidden 16 --features 8 --patch 4")
-                   : std::string("C --clips 30 --target 1 --filters 2 --features 8 --hidden 4");
-    const std::string name = task == "glimpse" ? "G" : "C";
-    const auto replaced = [&](const std::string& out) {
-      std::string line = command;
-      line.replace(line.find("@" + name), 2, "@" + out);
-      return with_paths(line);
-    };
-    const Outcome whole = run(replaced(name + "whole") + " --threads 1");
-    ASSERT_EQ(whole.status, 0) << whole.err;
-    std::vector<std::string> words;
-    std::istringstream in(replaced(name + "killed") + " --threads 2");
-    for (std::string word; in >> word;) words.push_back(word);
-    train_and_kill(words, path(name + "killed"));
-    const Outcome resumed = run(replaced(name + "killed") + " --threads 2");
-    ASSERT_EQ(resumed.status, 0) << resumed.err;
-    EXPECT_EQ(read_text(path(name + "killed") + "/model.safetensors"),
-              read_text(path(name + "whole") + "/model.safetensors"));
-  }
 }
 
 }  // namespace

@@ -20,8 +20,9 @@ GlimpseFigure two_glimpses() {
                        .labels = {"cat", "dog"},
                        .steps = {}};
   for (const int64_t at : {-1, 5})
-    figure.steps.push_back({{{at, at, 2, std::vector<uint8_t>(12, 200)}, {at - 1, at - 1, 4, std::vector<uint8_t>(12, 90)}},
-                            {0.4f, 0.6f}});
+    figure.steps.push_back(
+        {{{at, at, 2, std::vector<uint8_t>(12, 200)}, {at - 1, at - 1, 4, std::vector<uint8_t>(12, 90)}},
+         {0.4f, 0.6f}});
   return figure;
 }
 

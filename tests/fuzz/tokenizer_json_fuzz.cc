@@ -7,7 +7,7 @@
 
 namespace {
 
-void cut_texts(fovea::data::WordPieceParts parts) {
+void cut_texts(fovea::data::WordPieceFile parts) {
   const auto tokenizer = fovea::data::make_wordpiece(std::move(parts.tokens), parts.options, "input");
   for (const char* text : {"a green house [MASK]", "我喜欢食物 café", "\xFF\xC3 broken", ""})
     for (const int32_t id : tokenizer->encode(text))
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   } catch (const fovea::Error&) {
   }
   try {
-    fovea::data::ByteBpeParts parts = fovea::data::parse_byte_bpe_json(text, "input");
+    fovea::data::ByteBpeFile parts = fovea::data::parse_byte_bpe_json(text, "input");
     fovea::data::make_byte_bpe(parts.tokens, parts.merges, parts.options, "input")
         ->encode("a green house <mask>");
   } catch (const fovea::Error&) {
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   } catch (const fovea::Error&) {
   }
   try {
-    fovea::data::WordPieceParts parts{{"[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "我"}, {}};
+    fovea::data::WordPieceFile parts{{"[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "我"}, {}};
     fovea::data::apply_tokenizer_config(fovea::parse_large_json(text, "input"), parts, "input");
     cut_texts(std::move(parts));
   } catch (const fovea::Error&) {

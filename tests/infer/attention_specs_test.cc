@@ -9,7 +9,8 @@
 #include "base/parallel.h"
 #include "infer/decode_all.h"
 #include "models/recurrent_choices.h"
-#include "models/registry.h"
+#include "models/registry/classifiers.h"
+#include "models/registry/translators.h"
 #include "models/sentence_pairs.h"
 
 namespace fovea {

@@ -202,8 +202,9 @@ TEST_F(BertFolders, AreRefusedWithOneLineWhenTheConfigIsWrong) {
             "M/config.json: num_attention_heads is 0, wanted 1 to 2147483647");
   EXPECT_EQ(complaint_with("hidden_act", "swish"),
             "M/config.json: hidden_act is 'swish', wanted gelu, gelu_new, gelu_pytorch_tanh or relu");
-  EXPECT_EQ(complaint_with("model_type", "gpt2"),
-            "M/config.json: model_type is 'gpt2', wanted bert, distilbert, roberta, xlm-roberta, mpnet, longformer or big_bird");
+  EXPECT_EQ(
+      complaint_with("model_type", "gpt2"),
+      "M/config.json: model_type is 'gpt2', wanted bert, distilbert, roberta, xlm-roberta, mpnet, longformer or big_bird");
   EXPECT_EQ(complaint_with("hidden_dropout_prob", 1.5),
             "M/config.json: hidden_dropout_prob is 1.5, wanted 0 or more and less than 1");
   EXPECT_EQ(complaint_with("layer_norm_eps", 0),
@@ -298,11 +299,11 @@ TEST(Bert, RefusesTextsItCannotRead) {
 TEST(Bert, NamesItsAttentionForObservers) {
   class Names : public AttentionObserver {
    public:
-    Wish wish(const Call& call) override {
+    Capture capture(const Call& call) override {
       seen.emplace_back(call.name);
       return {};
     }
-    void see(const Call&, const Wish&, const Sight&) override {}
+    void observe(const Call&, const Capture&, const Captured&) override {}
     std::vector<std::string> seen;
   };
   Rng rng(1);

@@ -78,7 +78,7 @@ inline void write_captioned_pictures(const std::filesystem::path& folder, int co
               static_cast<uint8_t>((square               ? 200
                                     : c == (red ? 0 : 2) ? 120
                                                          : 10) +
-                                   rng.below(30));
+                                   rng.below(10));
       }
     const std::string name = std::to_string(i) + ".png";
     write_atomically(folder / "images" / name, data::png_bytes(32, 32, pixels));

@@ -9,7 +9,7 @@
 #include "io/safetensors.h"
 #include "models/bert_classifier.h"
 #include "models/bert_names.h"
-#include "models/registry.h"
+#include "models/registry/classifiers.h"
 #include "train/optimizer.h"
 
 namespace fovea::models {
@@ -304,14 +304,14 @@ TEST(ReadingModels, HardAttentionsGradientIsUnbiased) {
 }
 
 struct Seen : AttentionObserver {
-  Wish wish(const Call& call) override {
+  Capture capture(const Call& call) override {
     if (call.name != "words" && call.name != "sentences") return {};
-    Wish all{{0}, {}};
+    Capture all{{0}, {}};
     for (int64_t i = 0; i < call.queries; ++i) all.rows.push_back(static_cast<int32_t>(i));
     return all;
   }
-  void see(const Call& call, const Wish&, const Sight& sight) override {
-    shown.emplace_back(call.name, sight.weights.contiguous());
+  void observe(const Call& call, const Capture&, const Captured& captured) override {
+    shown.emplace_back(call.name, captured.weights.contiguous());
   }
   std::vector<std::pair<std::string, Tensor>> shown;
 };

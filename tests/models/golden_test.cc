@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "io/safetensors.h"
-#include "models/registry.h"
+#include "models/registry/translators.h"
 #include "train/optimizer.h"
 
 namespace fovea::models {

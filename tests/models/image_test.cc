@@ -121,14 +121,14 @@ TEST(Vit, TrainsWithAnyAttentionSpec) {
 TEST(Vit, ShowsTheAttentionOfEveryLayerToClassTokenAndPatches) {
   class Count : public AttentionObserver {
    public:
-    Wish wish(const Call& call) override {
+    Capture capture(const Call& call) override {
       EXPECT_EQ(call.site.kind, AttentionSite::Kind::self);
       EXPECT_EQ(call.keys, 7);
       EXPECT_EQ(call.heads, 2);
       layers.push_back(call.site.layer);
       return {};
     }
-    void see(const Call&, const Wish&, const Sight&) override {}
+    void observe(const Call&, const Capture&, const Captured&) override {}
     std::vector<int64_t> layers;
   } count;
   Rng rng(1);

@@ -8,7 +8,7 @@
 #include "io/safetensors.h"
 #include "models/bert_names.h"
 #include "models/bert_pretraining.h"
-#include "models/registry.h"
+#include "models/registry/encoders.h"
 #include "train/optimizer.h"
 
 namespace fovea::models {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "models/registry.h"
+#include "models/registry/translators.h"
 
 namespace fovea::testing {
 

@@ -131,14 +131,14 @@ TEST(RnnTranslators, TrainingGivesTheSameBytesForAnyThreadCount) {
 
 // Keeps all weights of the decoder's looks.
 struct Watcher : AttentionObserver {
-  Wish wish(const Call& call) override {
-    Wish all{{0}, {}};
+  Capture capture(const Call& call) override {
+    Capture all{{0}, {}};
     for (int64_t i = 0; i < call.queries; ++i) all.rows.push_back(static_cast<int32_t>(i));
-    return std::string_view(call.name).starts_with("decoder") ? all : Wish{};
+    return std::string_view(call.name).starts_with("decoder") ? all : Capture{};
   }
-  void see(const Call& call, const Wish&, const Sight& sight) override {
+  void observe(const Call& call, const Capture&, const Captured& captured) override {
     names.emplace_back(call.name);
-    weights.push_back(sight.weights);
+    weights.push_back(captured.weights);
   }
   std::vector<std::string> names;
   std::vector<Tensor> weights;

@@ -4,7 +4,7 @@
 #include "autograd/ops.h"
 #include "base/parallel.h"
 #include "io/safetensors.h"
-#include "models/registry.h"
+#include "models/registry/series_models.h"
 #include "train/optimizer.h"
 
 namespace fovea::models {

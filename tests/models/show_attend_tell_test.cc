@@ -308,16 +308,16 @@ class Enumerated {
 // Which place each word looked at.
 class ChoiceObserver : public AttentionObserver {
  public:
-  Wish wish(const Call& call) override {
-    Wish all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
+  Capture capture(const Call& call) override {
+    Capture all{{0}, std::vector<int32_t>(static_cast<size_t>(call.queries))};
     std::iota(all.rows.begin(), all.rows.end(), 0);
     return all;
   }
-  void see(const Call& call, const Wish&, const Sight& sight) override {
+  void observe(const Call& call, const Capture&, const Captured& captured) override {
     choice = 0;
     for (int64_t t = call.queries - 1; t >= 0; --t)
       for (int64_t i = 0; i < call.keys; ++i)
-        if (sight.weights.contiguous().data()[t * call.keys + i] == 1)
+        if (captured.weights.contiguous().data()[t * call.keys + i] == 1)
           choice = 3 * choice + static_cast<int>(i);
   }
   int choice = -1;

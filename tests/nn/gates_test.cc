@@ -55,13 +55,13 @@ class Golden {
 // Keeps all weights of every call by name.
 class Everything : public AttentionObserver {
  public:
-  Wish wish(const Call& call) override {
-    Wish all{{0}, {}};
+  Capture capture(const Call& call) override {
+    Capture all{{0}, {}};
     for (int64_t row = 0; row < call.queries; ++row) all.rows.push_back(static_cast<int32_t>(row));
     return all;
   }
-  void see(const Call& call, const Wish&, const Sight& sight) override {
-    seen[std::string(call.name)] = sight.weights;
+  void observe(const Call& call, const Capture&, const Captured& captured) override {
+    seen[std::string(call.name)] = captured.weights;
     specs[std::string(call.name)] = to_string(call.spec);
   }
   std::map<std::string, Tensor> seen;

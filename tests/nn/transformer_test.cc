@@ -221,11 +221,11 @@ TEST(MultiHeadAttention, GlobalRowsSeeAllThroughProjectionsOfTheirOwn) {
   };
   class Observer : public AttentionObserver {
    public:
-    Wish wish(const Call&) override { return {{0, 1}, {0, 3, 5, 6}}; }
-    void see(const Call& call, const Wish&, const Sight& sight) override {
+    Capture capture(const Call&) override { return {{0, 1}, {0, 3, 5, 6}}; }
+    void observe(const Call& call, const Capture&, const Captured& captured) override {
       EXPECT_EQ(call.name, "layer");
       EXPECT_FALSE(weights.defined()) << "shown twice";
-      weights = sight.weights;
+      weights = captured.weights;
     }
     Tensor weights;
   } observer;

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -191,6 +192,17 @@ def test_results_do_not_depend_on_threads(rng):
         thread.join()
     for result in results:
         np.testing.assert_array_equal(result, one)
+
+
+def test_other_threads_of_python_run_meanwhile():
+    q = np.ones((1, 8, 4096, 64), np.float32)
+    worker = threading.Thread(target=lambda: fovea.attention(q, q, q, threads=1))
+    worker.start()
+    turns = 0
+    while worker.is_alive():
+        turns += 1
+        time.sleep(0.001)
+    assert turns > 10  # a call that held the GIL would leave one or two
 
 
 def test_works_after_fork(rng):

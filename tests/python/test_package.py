@@ -19,6 +19,13 @@ def test_types_are_shipped():
     assert (files / "py.typed").is_file() and "def attention(" in (files / "_core.pyi").read_text()
 
 
+def test_types_of_trainings_name_every_task():
+    import fovea.train
+
+    stub = (importlib.resources.files("fovea") / "train.pyi").read_text()
+    assert [line.split(":")[0] for line in stub.splitlines() if line.endswith(": Training")] == fovea.train.__all__[2:]
+
+
 def test_public_names_exist():
     for name in fovea.__all__:
         assert getattr(fovea, name) is not None

@@ -274,6 +274,17 @@ def test_bad_input_is_a_value_error(case):
         call(torch.randn(2, 4, 9, 8))
 
 
+class WithoutFunctions(torch.Tensor):
+    __dlpack_c_exchange_api__ = None
+
+
+def test_tensors_whose_type_lacks_dlpacks_functions_give_the_same():
+    q, k, v = (x.detach() for x in tensors())
+    plain = fovea.torch.attention(q, k, v)
+    found = fovea.torch.attention(*(x.as_subclass(WithoutFunctions) for x in (q, k, v)))
+    assert torch.equal(found.as_subclass(torch.Tensor), plain)
+
+
 def test_outputs_never_alias_inputs():
     q, k, v = tensors(heads=2, queries=1, keys=1, d=4, dv=4)
     out = fovea.torch.attention(q, k, v)

@@ -33,11 +33,27 @@ FAMILIES = {
     "bart": (T.BartForConditionalGeneration, T.BartConfig(
         vocab_size=61, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
         encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64, dropout=0.0)),
+    "t5": (T.T5ForConditionalGeneration, T.T5Config(vocab_size=61, d_model=32, d_kv=8, num_layers=2, num_heads=4, d_ff=48,
+                                                    dropout_rate=0.0, decoder_start_token_id=0)),
+    "modernbert": (T.ModernBertForMaskedLM, T.ModernBertConfig(
+        **SIZES, local_attention=8, global_attn_every_n_layers=2, pad_token_id=1, attention_dropout=0.0, mlp_dropout=0.0,
+        embedding_dropout=0.0)),
+    "gpt_oss": (T.GptOssForCausalLM, T.GptOssConfig(**SIZES, num_key_value_heads=2, head_dim=8, sliding_window=5,
+                                                    num_local_experts=2, num_experts_per_tok=1)),
     "vit": (T.ViTForImageClassification, T.ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
                                                      intermediate_size=48, image_size=24, patch_size=6, num_labels=5,
                                                      **NO_DROPOUT)),
 }
-CAUSAL = ("gpt2", "llama", "mistral", "qwen2", "gemma2", "opt")
+CAUSAL = ("gpt2", "llama", "mistral", "qwen2", "gemma2", "opt", "gpt_oss")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """For models this small a second thread costs more than it gives."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def models(name):

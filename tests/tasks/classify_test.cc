@@ -83,16 +83,16 @@ TEST_F(ClassifyTest, EveryModelLearnsAndTellsWhatWordsWeigh) {
     const TrainingOutcome outcome = train();
     EXPECT_EQ(outcome.outcome, train::Outcome::finished);
     EXPECT_GT(outcome.best, 97);
-    const ClassifierParts parts = load_classifier(files_.out);
-    EXPECT_THAT(parts.labels, testing::ElementsAre("neg", "pos"));
+    const LoadedClassifier loaded = load_classifier(files_.out);
+    EXPECT_THAT(loaded.labels, testing::ElementsAre("neg", "pos"));
     const std::vector<std::string> texts{"the film was fine", "", "Dull was the film on monday ."};
-    const std::vector<Prediction> found = classify(parts, texts);
+    const std::vector<Prediction> found = classify(loaded, texts);
     ASSERT_EQ(found.size(), 3u);
     EXPECT_EQ(found[0].label, 1);
     EXPECT_EQ(found[2].label, 0);
     for (const Prediction& one : found) EXPECT_NEAR(one.probabilities[0] + one.probabilities[1], 1, 1e-6);
 
-    const ClassifierExplanation seen = explain_classifier(parts, "the film was fine on monday");
+    const ClassifierExplanation seen = explain_classifier(loaded, "the film was fine on monday");
     std::string words;
     float sum = 0;
     for (const WeighedSentence& sentence : seen.words.sentences)
@@ -158,14 +158,14 @@ TEST_F(ReadingTest, EveryModelComparesTheTextsOfAPair) {
     settings_ = {{"embedding", 12}, {"width", 12}, {"dropout", 0.0}};
     if (model == "transformer") settings_ = {{"width", 24}, {"heads", 2}, {"hidden", 48}, {"dropout", 0.0}};
     EXPECT_GT(train().best, 95);
-    const ClassifierParts parts = load_classifier(files_.out);
-    EXPECT_TRUE(parts.encoding.pairs);
+    const LoadedClassifier loaded = load_classifier(files_.out);
+    EXPECT_TRUE(loaded.encoding.pairs);
     const std::vector<std::string> pairs{"the red car\tis red", "the red car\tis blue"};
-    const std::vector<Prediction> found = classify(parts, pairs);
-    EXPECT_EQ(parts.labels[static_cast<size_t>(found[0].label)], "same");
-    EXPECT_EQ(parts.labels[static_cast<size_t>(found[1].label)], "other");
+    const std::vector<Prediction> found = classify(loaded, pairs);
+    EXPECT_EQ(loaded.labels[static_cast<size_t>(found[0].label)], "same");
+    EXPECT_EQ(loaded.labels[static_cast<size_t>(found[1].label)], "other");
     // LSTM and HAN weigh each text of a pair by itself.
-    const ClassifierExplanation seen = explain_classifier(parts, pairs[0]);
+    const ClassifierExplanation seen = explain_classifier(loaded, pairs[0]);
     EXPECT_EQ(seen.words.sentences.size(), model == "transformer" ? 1u : 2u);
     float sum = 0;
     for (const WeighedSentence& sentence : seen.words.sentences)
@@ -183,10 +183,10 @@ TEST_F(ReadingTest, NumbersArePredictedInTheirOwnUnits) {
   training_.text_column = "sentence1";
   const TrainingOutcome outcome = train();
   EXPECT_GT(outcome.best, 97);
-  const ClassifierParts parts = load_classifier(files_.out);
-  EXPECT_EQ(parts.form, data::LabelForm::number);
+  const LoadedClassifier loaded = load_classifier(files_.out);
+  EXPECT_EQ(loaded.form, data::LabelForm::number);
   const std::vector<std::string> texts{"the red car", "green is"};
-  const std::vector<Prediction> found = classify(parts, texts);
+  const std::vector<Prediction> found = classify(loaded, texts);
   EXPECT_NEAR(found[0].number, 2.5, 3);
   EXPECT_NEAR(found[1].number, 22.5, 3);
   EXPECT_THAT(read_text(files_.out / "README.md"), HasSubstr("Pearson correlation x 100 on"));
@@ -205,14 +205,14 @@ TEST_F(ReadingTest, SeveralLabelsAreToldAtOnce) {
                {"global", "[SEP]"},
                {"self_attention", "scaled_dot / heads(window(2,2); window(1,0))"}};
   EXPECT_GT(train().best, 95);
-  const ClassifierParts parts = load_classifier(files_.out);
-  EXPECT_THAT(parts.labels, testing::ElementsAre("second", "warm"));
+  const LoadedClassifier loaded = load_classifier(files_.out);
+  EXPECT_THAT(loaded.labels, testing::ElementsAre("second", "warm"));
   const std::vector<std::string> texts{"the red car\tred is", "blue\tgreen", "the red\tblue"};
-  const std::vector<Prediction> found = classify(parts, texts);
-  EXPECT_EQ(prediction_line(found[0], parts.labels), "second,warm");
-  EXPECT_EQ(prediction_line(found[1], parts.labels), "");
-  EXPECT_EQ(prediction_line(found[2], parts.labels), "warm");
-  const ClassifierExplanation seen = explain_classifier(parts, texts[0]);
+  const std::vector<Prediction> found = classify(loaded, texts);
+  EXPECT_EQ(prediction_line(found[0], loaded.labels), "second,warm");
+  EXPECT_EQ(prediction_line(found[1], loaded.labels), "");
+  EXPECT_EQ(prediction_line(found[2], loaded.labels), "warm");
+  const ClassifierExplanation seen = explain_classifier(loaded, texts[0]);
   EXPECT_EQ(seen.added, 1);
   // <s> the red car </s> red is </s> behind one added token.
   EXPECT_THAT(seen.global, testing::ElementsAre(0, 5, 8));
@@ -234,13 +234,13 @@ TEST_F(ReadingTest, EverySelectionTrainsAndTellsHowFewWordsItNeeds) {
     settings_ = {
         {"embedding", 12}, {"width", 8}, {"dropout", 0.0}, {"selection", selection}, {"score", "gated"}};
     EXPECT_GT(train().best, 80);
-    const ClassifierParts parts = load_classifier(files_.out);
+    const LoadedClassifier loaded = load_classifier(files_.out);
     const std::vector<std::string> texts{"the red car is", "and blue . the", "green"};
     const WeighedPredictions found =
-        classify_weighed(parts, data::encode_texts(texts, *parts.tokenizer, parts.encoding), 8);
+        classify_weighed(loaded, data::encode_texts(texts, *loaded.tokenizer, loaded.encoding), 8);
     ASSERT_TRUE(found.words_for_90.has_value());
     double alone = 0;
-    for (const std::string& text : texts) alone += explain_classifier(parts, text).words_for_90 / 3;
+    for (const std::string& text : texts) alone += explain_classifier(loaded, text).words_for_90 / 3;
     EXPECT_NEAR(*found.words_for_90, alone, 1e-9);
     if (selection == "soft") soft = *found.words_for_90;
     // One word of five, five and two.
@@ -273,15 +273,15 @@ TEST_F(ReadingTest, ABertFolderLearnsNumbersOfPairsAndIsReadAgain) {
   settings_ = Json::object();
   options_.steps = 12;
   EXPECT_GE(train().best, 0);
-  const ClassifierParts parts = load_classifier(files_.out);
-  EXPECT_EQ(parts.form, data::LabelForm::number);
-  EXPECT_TRUE(parts.encoding.pairs);
+  const LoadedClassifier loaded = load_classifier(files_.out);
+  EXPECT_EQ(loaded.form, data::LabelForm::number);
+  EXPECT_TRUE(loaded.encoding.pairs);
   const Json config = load_json(files_.out / "config.json");
   EXPECT_EQ(config["problem_type"], "regression");
   EXPECT_EQ(config["id2label"].size(), 1u);
   // Predictions are near the numbers' mean from the start: the scale is within the head's weights.
   const std::vector<std::string> pairs{"the red car\tis red"};
-  EXPECT_NEAR(classify(parts, pairs)[0].number, 12.5, 12);
+  EXPECT_NEAR(classify(loaded, pairs)[0].number, 12.5, 12);
 }
 
 TEST_F(ReadingTest, OptionsThatDoNotApplyAreRefused) {
@@ -328,12 +328,12 @@ TEST_F(ClassifyTest, TheCardNamesTheStepOfTheWeightsAndTheirScore) {
   EXPECT_THAT(read_text(files_.out / "README.md"),
               testing::AllOf(HasSubstr(message("The weights are those of step ", outcome.weights_step, ".")),
                              HasSubstr(message("accuracy on `", files_.valid, "`: ", outcome.best, " %."))));
-  const ClassifierParts parts = load_classifier(files_.out);
+  const LoadedClassifier loaded = load_classifier(files_.out);
   const data::LabelledText valid = data::read_labelled(files_.valid);
-  const auto found = classify(parts, valid.texts);
+  const auto found = classify(loaded, valid.texts);
   double right = 0;
   for (size_t i = 0; i < found.size(); ++i)
-    right += parts.labels[static_cast<size_t>(found[i].label)] == valid.labels[i];
+    right += loaded.labels[static_cast<size_t>(found[i].label)] == valid.labels[i];
   EXPECT_NEAR(100 * right / static_cast<double>(found.size()), outcome.best, 1e-9);
 }
 
@@ -435,13 +435,13 @@ TEST_F(ClassifyTest, APretrainedEncoderIsTrainedOnAndStaysAFolderOfItsKind) {
   settings_ = Json::object();
   EXPECT_GT(train().best, 97);
   for (const fs::path& folder : {files_.out, files_.out / "checkpoints" / "last"}) {
-    const ClassifierParts parts = load_classifier(folder);
-    EXPECT_THAT(parts.labels, testing::ElementsAre("neg", "pos"));
+    const LoadedClassifier loaded = load_classifier(folder);
+    EXPECT_THAT(loaded.labels, testing::ElementsAre("neg", "pos"));
     const std::vector<std::string> texts{"The food is one", "the paris is one"};
-    const std::vector<Prediction> found = classify(parts, texts);
+    const std::vector<Prediction> found = classify(loaded, texts);
     EXPECT_EQ(found[0].label, 1);
     EXPECT_EQ(found[1].label, 0);
-    EXPECT_EQ(explain_classifier(parts, texts[0]).record.layers.size(), 2u);
+    EXPECT_EQ(explain_classifier(loaded, texts[0]).record.layers.size(), 2u);
   }
   EXPECT_EQ(load_json(files_.out / "config.json")["architectures"][0], "BertForSequenceClassification");
   EXPECT_TRUE(fs::exists(files_.out / "vocab.txt"));

@@ -9,8 +9,10 @@
 
 #include "base/parallel.h"
 #include "data/encoder_tokenizer.h"
+#include "io/safetensors.h"
 #include "io/temporary_directory.h"
 #include "tasks/untrained_encoder.h"
+#include "tensor/allocator.h"
 
 namespace fovea::tasks {
 namespace {
@@ -23,7 +25,7 @@ class EncoderTest : public testing::Test {
  protected:
   void SetUp() override { write_untrained_encoder(model()); }
   fs::path model() const { return folder_ / "m"; }
-  EncoderParts load(const models::BertHeads& heads = {}) const { return load_encoder(model(), heads); }
+  LoadedEncoder load(const models::BertHeads& heads = {}) const { return load_encoder(model(), heads); }
   void save(const std::string& name, const Json& json) const {
     make_directories((model() / name).parent_path());
     save_json(model() / name, json);
@@ -47,15 +49,15 @@ class EncoderTest : public testing::Test {
   }
 
   // The states of one marked text, by the network itself.
-  static Tensor states(const EncoderParts& parts, const Ids& ids) {
+  static Tensor states(const LoadedEncoder& loaded, const Ids& ids) {
     const NoGrad no_grad;
     nn::Context context;
     const int32_t length[] = {static_cast<int32_t>(ids.size())};
-    return parts.network->hidden({ids, length}, {}, context).value();
+    return loaded.network->hidden({ids, length}, {}, context).value();
   }
-  static std::vector<float> embed_one(const EncoderParts& parts, const std::string& line,
+  static std::vector<float> embed_one(const LoadedEncoder& loaded, const std::string& line,
                                       const EmbedOptions& options = {}) {
-    return Embedder(parts, options).embed({&line, 1}).rows.to_vector();
+    return Embedder(loaded, options).embed({&line, 1}).rows.to_vector();
   }
 
   TemporaryDirectory folder_;
@@ -67,8 +69,8 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& wanted
 }
 
 TEST_F(EncoderTest, AVectorIsTheMeanTheFirstOrTheLargestOfTheStates) {
-  const EncoderParts parts = load();
-  const Tensor hidden = states(parts, {2, 10, 11, 14, 19, 22, 3});  // [CLS] six ##teen like 我 . [SEP]
+  const LoadedEncoder loaded = load();
+  const Tensor hidden = states(loaded, {2, 10, 11, 14, 19, 22, 3});  // [CLS] six ##teen like 我 . [SEP]
   const std::string line = "Sixteen like 我.";
   const int64_t width = 24;
   std::vector<float> mean(width), largest(width, -1e9f), first(width);
@@ -79,20 +81,20 @@ TEST_F(EncoderTest, AVectorIsTheMeanTheFirstOrTheLargestOfTheStates) {
     }
     first[i] = hidden.data()[i];
   }
-  expect_near(embed_one(parts, line), mean);
-  expect_near(embed_one(parts, line, {.pooling = "mean"}), mean);
-  expect_near(embed_one(parts, line, {.pooling = "max"}), largest);
-  expect_near(embed_one(parts, line, {.pooling = "cls"}), first);
+  expect_near(embed_one(loaded, line), mean);
+  expect_near(embed_one(loaded, line, {.pooling = "mean"}), mean);
+  expect_near(embed_one(loaded, line, {.pooling = "max"}), largest);
+  expect_near(embed_one(loaded, line, {.pooling = "cls"}), first);
   float squares = 0;
   for (const float x : mean) squares += x * x;
   std::vector<float> unit = mean;
   for (float& x : unit) x /= std::sqrt(squares);
-  expect_near(embed_one(parts, line, {.normalize = "yes"}), unit);
-  EXPECT_EQ(Embedder(parts, {}).embed({}).rows.shape(), (Shape{0, width}));
+  expect_near(embed_one(loaded, line, {.normalize = "yes"}), unit);
+  EXPECT_EQ(Embedder(loaded, {}).embed({}).rows.shape(), (Shape{0, width}));
 }
 
 TEST_F(EncoderTest, CompanyThreadsAndBatchesChangeNoBit) {
-  const EncoderParts parts = load();
+  const LoadedEncoder loaded = load();
   std::vector<std::string> lines;
   Rng rng(4);
   const char* words[] = {"one", "two", "sixty", "food", "我喜欢", ".", "unheard", "[MASK]", "café"};
@@ -104,13 +106,13 @@ TEST_F(EncoderTest, CompanyThreadsAndBatchesChangeNoBit) {
   const int before = num_threads();
   set_num_threads(1);
   for (const std::string& line : lines) {
-    const std::vector<float> one = embed_one(parts, line);
+    const std::vector<float> one = embed_one(loaded, line);
     alone.insert(alone.end(), one.begin(), one.end());
   }
   for (const int threads : {1, 2, 5}) {
     set_num_threads(threads);
     for (const int64_t batch : {1, 50, 2048}) {
-      const std::vector<float> all = Embedder(parts, {.batch_tokens = batch}).embed(lines).rows.to_vector();
+      const std::vector<float> all = Embedder(loaded, {.batch_tokens = batch}).embed(lines).rows.to_vector();
       ASSERT_EQ(all.size(), alone.size());
       EXPECT_EQ(std::memcmp(all.data(), alone.data(), all.size() * sizeof(float)), 0)
           << threads << " threads, batches of " << batch;
@@ -119,20 +121,65 @@ TEST_F(EncoderTest, CompanyThreadsAndBatchesChangeNoBit) {
   set_num_threads(before);
 }
 
+// Opened for use, the weights are in memory once: packed. Without it, beside what they were packed from.
+TEST_F(EncoderTest, AFolderOpenedForUseHoldsItsWeightsOnce) {
+  models::BertConfig config = untrained_encoder_config();
+  config.hidden_size = 192;
+  config.num_hidden_layers = 4;
+  config.intermediate_size = 768;
+  Rng rng(5);
+  models::save_bert(model(), models::Bert(config, {}, rng));
+  const std::vector<std::string> lines{"one two", "paris is the food, like three"};
+  const int64_t before = memory_use().live_bytes;
+  const auto embed = [&](const LoadedEncoder& loaded, int64_t& bytes) {
+    const Embedder embedder(loaded, {});
+    bytes = memory_use().live_bytes - before;
+    return embedder.embed(lines).rows.to_vector();
+  };
+  for (const std::string compute : {"float32", "int8"}) {
+    int64_t once = 0, twice = 0;
+    LoadedEncoder loaded = load_encoder(model(), models::BertHeads{});
+    loaded.compute = compute_named(compute);
+    const std::vector<float> wanted = embed(loaded, twice);
+    loaded = {};
+    EXPECT_EQ(embed(open_encoder(model(), models::BertHeads{}, compute), once), wanted) << compute;
+    const int64_t matrices = 4 * (4 * 192 * 192 + 2 * 192 * 768) * (compute == "int8" ? 1 : 4);
+    EXPECT_LT(once, matrices * 5 / 4) << compute;
+    // Queries, keys and values are joined: they are a copy, unlike what is read in place.
+    EXPECT_GT(twice, once + 4 * 3 * 192 * 192 * 4 - 1) << compute;
+  }
+}
+
+TEST_F(EncoderTest, WeightsOfWholeNumbersAreRefused) {
+  const SafetensorsFile file(model() / "model.safetensors");
+  std::vector<TensorToWrite> tensors;
+  std::vector<std::vector<std::byte>> kept;
+  for (const TensorEntry& entry : file->entries()) {
+    const auto bytes = file->bytes(entry);
+    kept.emplace_back(bytes.begin(), bytes.end());
+    const bool chosen = entry.name.ends_with("intermediate.dense.weight");
+    tensors.push_back({entry.name, chosen ? Dtype::i32 : entry.dtype, entry.shape, kept.back()});
+  }
+  save_safetensors(model() / "model.safetensors", tensors);
+  EXPECT_THAT(loading(), HasSubstr("is of I32, wanted F32, F16, BF16 or F64"));
+}
+
 TEST_F(EncoderTest, LongLinesAreCutAndCounted) {
-  const EncoderParts parts = load();
+  const LoadedEncoder loaded = load();
   std::string long_line, cut_line;
   for (int i = 0; i < 100; ++i) long_line += "one ";
   for (int i = 0; i < 38; ++i) cut_line += "one ";
   const std::vector<std::string> lines{long_line, cut_line, "one", ""};
-  const Embeddings found = Embedder(parts, {}).embed(lines);
+  const Embeddings found = Embedder(loaded, {}).embed(lines);
   EXPECT_EQ(found.cut, (std::vector<uint8_t>{1, 0, 0, 0}));
   const std::vector<float> rows = found.rows.to_vector();
   EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + 24, rows.begin() + 24))
       << "38 tokens and two marks are read";
-  EXPECT_EQ(Embedder(parts, {.max_tokens = 3}).embed(lines).cut, (std::vector<uint8_t>{1, 1, 0, 0}));
-  expect_near(embed_one(parts, "one two", {.max_tokens = 3}), embed_one(parts, "one"), 0);
-  const auto with = [&](const EmbedOptions& options) { return complaint([&] { Embedder(parts, options); }); };
+  EXPECT_EQ(Embedder(loaded, {.max_tokens = 3}).embed(lines).cut, (std::vector<uint8_t>{1, 1, 0, 0}));
+  expect_near(embed_one(loaded, "one two", {.max_tokens = 3}), embed_one(loaded, "one"), 0);
+  const auto with = [&](const EmbedOptions& options) {
+    return complaint([&] { Embedder(loaded, options); });
+  };
   EXPECT_EQ(with({.max_tokens = 41}), "max_tokens: got 41, wanted 2 to 40");
   EXPECT_EQ(with({.max_tokens = 1}), "max_tokens: got 1, wanted 2 to 40");
   EXPECT_EQ(with({.max_tokens = -5}), "max_tokens: got -5, wanted 2 to 40");
@@ -146,7 +193,7 @@ Json module(const std::string& type, const std::string& path) {
 }
 
 TEST_F(EncoderTest, SentenceTransformersFoldersSayHowTheyAreRead) {
-  const EncoderParts plain = load();
+  const LoadedEncoder plain = load();
   const std::string line = "One two";
   // The model in a folder of its own, the first token's vector, length 1, four tokens at most, a prompt.
   fs::rename(model(), folder_ / "inner");
@@ -161,13 +208,13 @@ TEST_F(EncoderTest, SentenceTransformersFoldersSayHowTheyAreRead) {
   save("0_Transformer/sentence_bert_config.json", {{"max_seq_length", 4}, {"do_lower_case", false}});
   save("config_sentence_transformers.json",
        {{"prompts", {{"query", "three "}}}, {"default_prompt_name", "query"}});
-  const EncoderParts parts = load();
-  EXPECT_EQ(parts.modules.max_tokens, 4);
+  const LoadedEncoder loaded = load();
+  EXPECT_EQ(loaded.modules.max_tokens, 4);
   const std::vector<float> wanted =
       embed_one(plain, "three one two", {.pooling = "cls", .normalize = "yes", .max_tokens = 4});
-  EXPECT_EQ(embed_one(parts, line), wanted);
-  EXPECT_NE(embed_one(parts, line, {.normalize = "no"}), wanted);
-  EXPECT_NE(embed_one(parts, line, {.pooling = "mean"}), wanted);
+  EXPECT_EQ(embed_one(loaded, line), wanted);
+  EXPECT_NE(embed_one(loaded, line, {.normalize = "no"}), wanted);
+  EXPECT_NE(embed_one(loaded, line, {.pooling = "mean"}), wanted);
 
   save("config_sentence_transformers.json",
        {{"prompts", {{"query", "three "}}}, {"default_prompt_name", "other"}});
@@ -218,13 +265,13 @@ TEST_F(EncoderTest, RefusesModulesItDoesNotKnow) {
 }
 
 TEST_F(EncoderTest, FillsMaskedPlacesWithTheSoftmaxOfTheHeadsLogits) {
-  const EncoderParts parts = load(kMaskedHead);
-  const MaskFiller filler(parts);
+  const LoadedEncoder loaded = load(kMaskedHead);
+  const MaskFiller filler(loaded);
   const auto found = filler.fill("[MASK] is the [MASK].", 40);
   ASSERT_EQ(found.size(), 2u);
-  const Tensor hidden = states(parts, {2, 4, 17, 18, 4, 22, 3});
+  const Tensor hidden = states(loaded, {2, 4, 17, 18, 4, 22, 3});
   const NoGrad no_grad;
-  const Tensor logits = parts.network->token_logits(Var(hidden)).value();
+  const Tensor logits = loaded.network->token_logits(Var(hidden)).value();
   for (size_t place = 0; place < 2; ++place) {
     const float* row = logits.data() + (place == 0 ? 1 : 4) * 64;
     double sum = 0;
@@ -261,12 +308,12 @@ TEST_F(EncoderTest, AFolderWithoutTheHeadCannotFill) {
 
 TEST_F(EncoderTest, DistilbertFoldersAreReadTheSameWay) {
   write_untrained_encoder(folder_ / "d", {.masked_lm = true}, "distilbert");
-  const EncoderParts parts = load_encoder(folder_ / "d", kMaskedHead);
-  expect_near(embed_one(parts, "one", {.pooling = "cls"}), [&] {
-    const std::vector<float> all = states(parts, {2, 5, 3}).to_vector();
+  const LoadedEncoder loaded = load_encoder(folder_ / "d", kMaskedHead);
+  expect_near(embed_one(loaded, "one", {.pooling = "cls"}), [&] {
+    const std::vector<float> all = states(loaded, {2, 5, 3}).to_vector();
     return std::vector<float>(all.begin(), all.begin() + 24);
   }());
-  EXPECT_EQ(MaskFiller(parts).fill("one [MASK]", 2)[0].size(), 2u);
+  EXPECT_EQ(MaskFiller(loaded).fill("one [MASK]", 2)[0].size(), 2u);
 }
 
 Json tokenizer_json() {
@@ -420,15 +467,15 @@ TEST_F(EncoderTest, RobertaFoldersHaveByteLevelTokenizers) {
   for (const Json& merge : golden["merges"])
     merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
   write_atomically(model() / "merges.txt", merges);
-  const EncoderParts parts = load(kMaskedHead);
-  EXPECT_EQ(parts.modules.max_tokens, 38) << "places are counted from 2";
+  const LoadedEncoder loaded = load(kMaskedHead);
+  EXPECT_EQ(loaded.modules.max_tokens, 38) << "places are counted from 2";
   const std::string text = "Paris is the <mask> of 我.";
-  const Ids ids = parts.tokenizer->encode(text);
-  EXPECT_EQ(MaskFiller(parts).fill(text, 3)[0].size(), 3u);
-  EXPECT_EQ(complaint([&] { MaskFiller(parts).fill("[MASK]", 3); }),
+  const Ids ids = loaded.tokenizer->encode(text);
+  EXPECT_EQ(MaskFiller(loaded).fill(text, 3)[0].size(), 3u);
+  EXPECT_EQ(complaint([&] { MaskFiller(loaded).fill("[MASK]", 3); }),
             "no <mask> in the text; put one where a word is to be found");
-  const std::vector<float> wanted = states(parts, parts.tokenizer->mark(ids).ids).to_vector();
-  expect_near(embed_one(parts, text, {.pooling = "cls"}), {wanted.begin(), wanted.begin() + 24});
+  const std::vector<float> wanted = states(loaded, loaded.tokenizer->mark(ids).ids).to_vector();
+  expect_near(embed_one(loaded, text, {.pooling = "cls"}), {wanted.begin(), wanted.begin() + 24});
 
   // The same from tokenizer.json, with merges in either form.
   fs::remove(model() / "vocab.json");
@@ -452,7 +499,7 @@ TEST_F(EncoderTest, RobertaFoldersHaveByteLevelTokenizers) {
        {{"mask_token", {{"content", "<mask>"}, {"lstrip", true}}}, {"add_prefix_space", true}});
   EXPECT_NE(again(), ids);
   EXPECT_EQ(data::load_encoder_tokenizer(model(), "roberta").tokenizer->encode("  is <mask>"),
-            parts.tokenizer->encode("  is <mask>"))
+            loaded.tokenizer->encode("  is <mask>"))
       << "a text that begins with a space has it already";
 
   const auto with = [&](const std::function<void(Json&)>& change) {

@@ -31,8 +31,8 @@ std::string message_of(const Call& call) {
 }
 
 TEST(Explain, RecordsEveryLayerAndHeadOfTheTransformer) {
-  const TranslationParts parts = untrained_translator();
-  const AttentionRecord record = explain_translation(parts, "one two 食物", "three four", {});
+  const LoadedTranslator loaded = untrained_translator();
+  const AttentionRecord record = explain_translation(loaded, "one two 食物", "three four", {});
   EXPECT_THAT(record.source.tokens, ElementsAre("one", "two", "食物", "</s>"));
   EXPECT_THAT(record.target.tokens, ElementsAre("three", "four", "</s>"));
   EXPECT_THAT(record.fed.tokens, ElementsAre("<s>", "three", "four"));
@@ -58,17 +58,17 @@ TEST(Explain, RecordsEveryLayerAndHeadOfTheTransformer) {
 }
 
 TEST(Explain, ShowsTheModelsOwnTranslationWithoutATarget) {
-  const TranslationParts parts = untrained_translator();
+  const LoadedTranslator loaded = untrained_translator();
   const std::string source = "five 我";
-  const AttentionRecord record = explain_translation(parts, source, {}, {.beam = 2});
-  const Translator translator(*parts.network, parts.tokenizers);
+  const AttentionRecord record = explain_translation(loaded, source, {}, {.beam = 2});
+  const Translator translator(*loaded.network, loaded.tokenizers);
   EXPECT_EQ(record.target_text, translator.translate({&source, 1}, {.beam = 2})[0][0].text);
   EXPECT_FALSE(record.target_given);
 }
 
 TEST(Explain, JoinsSubwordsToWordsAndRowsStillSumToOne) {
-  const TranslationParts parts = untrained_translator("bpe");
-  const AttentionRecord record = explain_translation(parts, "one xylophone two", "three 食物", {});
+  const LoadedTranslator loaded = untrained_translator("bpe");
+  const AttentionRecord record = explain_translation(loaded, "one xylophone two", "three 食物", {});
   EXPECT_GT(record.source.tokens.size(), record.source.words.size());
   EXPECT_THAT(record.source.words, ElementsAre("one", "xylophone", "two", "</s>"));
   const HeatMap map = heat_map(record, {AttentionKind::cross, 0}, true);
@@ -82,8 +82,8 @@ TEST(Explain, JoinsSubwordsToWordsAndRowsStillSumToOne) {
 }
 
 TEST(Explain, WritesEachKindOfFile) {
-  const TranslationParts parts = untrained_translator();
-  const AttentionRecord record = explain_translation(parts, "one two three", "我 喜欢", {});
+  const LoadedTranslator loaded = untrained_translator();
+  const AttentionRecord record = explain_translation(loaded, "one two three", "我 喜欢", {});
   EXPECT_THAT(explain_file(record, {}, "a.png"), StartsWith("\x89PNG"));
   EXPECT_THAT(explain_file(record, {.kind = "all"}, "a.svg"), HasSubstr("<svg"));
   EXPECT_THAT(explain_file(record, {.layer = "1", .head = "average"}, "a.pdf"), StartsWith("%PDF"));
@@ -98,10 +98,10 @@ TEST(Explain, WritesEachKindOfFile) {
 }
 
 TEST(Explain, RefusesWhatItCannotShowInOneLine) {
-  const TranslationParts parts = untrained_translator();
-  EXPECT_THAT(message_of([&] { explain_translation(parts, " ", {}, {}); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of([&] { explain_translation(parts, "\xff", {}, {}); }), HasSubstr("not UTF-8"));
-  const AttentionRecord record = explain_translation(parts, "one", "two", {});
+  const LoadedTranslator loaded = untrained_translator();
+  EXPECT_THAT(message_of([&] { explain_translation(loaded, " ", {}, {}); }), HasSubstr("empty"));
+  EXPECT_THAT(message_of([&] { explain_translation(loaded, "\xff", {}, {}); }), HasSubstr("not UTF-8"));
+  const AttentionRecord record = explain_translation(loaded, "one", "two", {});
   const auto refused = [&](const ExplainOptions& options, const char* path) {
     return message_of([&] { explain_file(record, options, path); });
   };
@@ -123,8 +123,8 @@ TEST(Explain, ShowsTheOneMapOfAnRnn) {
   for (const auto& [model, settings] :
        {std::pair{"bahdanau", small}, std::pair{"luong", small}, std::pair{"luong", local}}) {
     SCOPED_TRACE(model + std::string(" ") + settings.dump());
-    const TranslationParts parts = untrained_translator("words", model, settings);
-    const AttentionRecord record = explain_translation(parts, "one two three", "我 喜欢", {});
+    const LoadedTranslator loaded = untrained_translator("words", model, settings);
+    const AttentionRecord record = explain_translation(loaded, "one two three", "我 喜欢", {});
     ASSERT_EQ(record.layers.size(), 1u);
     EXPECT_EQ(record.layers[0].kind, AttentionKind::cross);
     ASSERT_EQ(record.layers[0].heads.size(), 1u);
@@ -151,14 +151,14 @@ TEST(Explain, ShowsTheOneMapOfAnRnn) {
 }
 
 TEST(Explain, SaysThatAModelWithoutAttentionHasNone) {
-  const TranslationParts parts = untrained_translator("words", "rnn", {{"width", 16}, {"embedding", 16}});
-  EXPECT_THAT(message_of([&] { explain_translation(parts, "one", "two", {}); }),
+  const LoadedTranslator loaded = untrained_translator("words", "rnn", {{"width", 16}, {"embedding", 16}});
+  EXPECT_THAT(message_of([&] { explain_translation(loaded, "one", "two", {}); }),
               HasSubstr("'rnn' has no attention to show"));
 }
 
 TEST(Align, GivesNoPairsToAnEmptyLine) {
-  const TranslationParts parts = untrained_translator();
-  const Alignment none = align(parts, "", {});
+  const LoadedTranslator loaded = untrained_translator();
+  const Alignment none = align(loaded, "", {});
   EXPECT_THAT(none.source, ElementsAre("</s>"));
   EXPECT_TRUE(aligned_pairs(none.weights).empty());
 }
@@ -199,8 +199,8 @@ TEST(Align, FindsWhichWordsATrainedModelTranslates) {
                    {"tie", "output"}},
                   {.steps = 400, .validate_every = 200, .save_every = 400, .seed = 2}, "a test", observer,
                   [] { return false; });
-  const TranslationParts parts = load_translation(out);
-  const AttentionRecord record = explain_translation(parts, "red two four", {}, {});
+  const LoadedTranslator loaded = load_translation(out);
+  const AttentionRecord record = explain_translation(loaded, "red two four", {}, {});
   EXPECT_EQ(record.target_text, "vier zwei rot");
   EXPECT_EQ(explain_file(record, {}, "a.txt"), "2-0 1-1 0-2\n");
 

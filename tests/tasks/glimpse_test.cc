@@ -81,11 +81,11 @@ TEST_F(GlimpseTest, BothModelsLearnAndShowWhereTheyLook) {
     if (model == "soft") settings_["grid"] = 3;
     options_.steps = 400;
     EXPECT_GE(train().best, 95);
-    const GlimpseParts parts = load_glimpse_classifier(files_.out);
-    EXPECT_EQ(parts.labels.size(), 2u);
+    const LoadedGlimpseClassifier loaded = load_glimpse_classifier(files_.out);
+    EXPECT_EQ(loaded.labels.size(), 2u);
     const std::string file = read_text(files_.out / "scenes/3.png");
     const GlimpseExplanation seen = explain_glimpses(
-        parts, data::decode_picture_as(std::as_bytes(std::span(file)), "3.png", parts.form()));
+        loaded, data::decode_picture_as(std::as_bytes(std::span(file)), "3.png", loaded.form()));
     EXPECT_EQ(seen.prediction().label, 1);
     ASSERT_EQ(seen.steps.size(), 3u);
     for (const auto& step : seen.steps) {

@@ -8,7 +8,9 @@
 
 #include "io/file.h"
 #include "io/temporary_directory.h"
-#include "models/registry.h"
+#include "models/registry/classifiers.h"
+#include "models/registry/image_classifiers.h"
+#include "models/registry/translators.h"
 #include "tasks/classifier.h"
 #include "tasks/image_classifier.h"
 #include "tasks/untrained_classifiers.h"
@@ -102,19 +104,19 @@ TEST_F(HostileConfig, OfARecurrentTranslatorIsRefusedAtOnce) {
 }
 
 TEST_F(HostileConfig, OfAClassifierIsRefusedAtOnce) {
-  const TranslationParts words = untrained_translator();
+  const LoadedTranslator words = untrained_translator();
   for (const std::string model : {"lstm", "han", "transformer"}) {
     SCOPED_TRACE(model);
-    ClassifierParts parts;
-    parts.model = model;
-    parts.labels = {"a", "b"};
-    parts.tokenizer = words.tokenizers.source;
-    parts.config = models::model_config<models::Classifiers>(
-        model, Json{{"width", 16}}, models::vocabulary_and_classes(parts.tokenizer->size(), 2));
+    LoadedClassifier loaded;
+    loaded.model = model;
+    loaded.labels = {"a", "b"};
+    loaded.tokenizer = words.tokenizers.source;
+    loaded.config = models::model_config<models::Classifiers>(
+        model, Json{{"width", 16}}, models::vocabulary_and_classes(loaded.tokenizer->size(), 2));
     Rng rng(1);
-    parts.network = models::make_model<models::Classifiers>(model, parts.config, rng);
+    loaded.network = models::make_model<models::Classifiers>(model, loaded.config, rng);
     folder_ = directory_.path() / model;
-    save_classifier(folder_, parts);
+    save_classifier(folder_, loaded);
     expect_bounds([&] { load_classifier(folder_); }, model == "han"
                                                          ? std::vector<std::string>{"width", "embedding"}
                                                          : std::vector<std::string>{"width", "layers"});
@@ -122,16 +124,16 @@ TEST_F(HostileConfig, OfAClassifierIsRefusedAtOnce) {
 }
 
 TEST_F(HostileConfig, OfAnImageClassifierIsRefusedAtOnce) {
-  ImageClassifierParts parts;
-  parts.model = "resnet";
-  parts.labels = {"a", "b"};
-  parts.form = {.height = 8, .width = 8, .channels = 1};
-  parts.moments = {.mean = {0.5f}, .deviation = {0.5f}};
-  parts.config = models::model_config<models::ImageClassifiers>(
+  LoadedImageClassifier loaded;
+  loaded.model = "resnet";
+  loaded.labels = {"a", "b"};
+  loaded.form = {.height = 8, .width = 8, .channels = 1};
+  loaded.moments = {.mean = {0.5f}, .deviation = {0.5f}};
+  loaded.config = models::model_config<models::ImageClassifiers>(
       "resnet", Json{{"depth", 8}, {"width", 4}, {"gate", "se"}}, Json{{"classes", 2}, {"channels", 1}});
   Rng rng(1);
-  parts.network = models::make_model<models::ImageClassifiers>("resnet", parts.config, rng);
-  save_image_classifier(folder_, parts);
+  loaded.network = models::make_model<models::ImageClassifiers>("resnet", loaded.config, rng);
+  save_image_classifier(folder_, loaded);
   expect_bounds([&] { load_image_classifier(folder_); }, {"width", "channels"});
   expect_refused("depth", 1202, [&] { load_image_classifier(folder_); });
 }

@@ -82,14 +82,14 @@ TEST_F(ImageTest, EveryGateLearnsAndIsShown) {
     settings_["gate"] = gate;
     files_.out = folder_ / gate;
     EXPECT_EQ(train().best, 100);
-    const ImageClassifierParts parts = load_image_classifier(files_.out);
-    EXPECT_THAT(parts.labels, testing::ElementsAre("bright", "dark"));
+    const LoadedImageClassifier loaded = load_image_classifier(files_.out);
+    EXPECT_THAT(loaded.labels, testing::ElementsAre("bright", "dark"));
     const std::vector<std::string> files{picture("train/dark/3.png"), picture("train/bright/5.png")};
-    const std::vector<Prediction> found = classify_picture_files(parts, files);
+    const std::vector<Prediction> found = classify_picture_files(loaded, files);
     EXPECT_EQ(found[0].label, 1);
     EXPECT_EQ(found[1].label, 0);
 
-    const ImageExplanation seen = explain_image(parts, files[0]);
+    const ImageExplanation seen = explain_image(loaded, files[0]);
     EXPECT_EQ(seen.prediction.label, 1);
     EXPECT_EQ(seen.gates.size(), gate == "cbam" ? 6u : 3u);
     for (const ShownGate& shown : seen.gates) {
@@ -120,8 +120,8 @@ TEST_F(ImageTest, AVisionTransformerLearnsAndShowsItsHeads) {
   training_.model = "vit";
   settings_ = {{"width", 16}, {"heads", 2}, {"hidden", 32}, {"layers", 2}};
   EXPECT_EQ(train().best, 100);
-  const ImageClassifierParts parts = load_image_classifier(files_.out);
-  const ImageExplanation seen = explain_image(parts, picture("train/dark/3.png"));
+  const LoadedImageClassifier loaded = load_image_classifier(files_.out);
+  const ImageExplanation seen = explain_image(loaded, picture("train/dark/3.png"));
   EXPECT_EQ(seen.prediction.label, 1);
   EXPECT_EQ(seen.grid_rows, 4);
   EXPECT_EQ(seen.grid_columns, 4);
@@ -185,12 +185,12 @@ TEST_F(ImageTest, TheKernelCurveHasAWeightForEveryScaleAndBlock) {
   ASSERT_EQ(curve.weights.size(), 3u);
   EXPECT_THAT(curve.blocks, testing::ElementsAre("stage 0, block 0", "stage 1, block 0", "stage 2, block 0"));
   // At scale 1 a weight is the mean of what explain_image() shows.
-  const ImageClassifierParts parts = load_image_classifier(files_.out);
-  const data::Pictures pictures = data::read_pictures_as(files_.train, parts.form, parts.labels);
+  const LoadedImageClassifier loaded = load_image_classifier(files_.out);
+  const data::Pictures pictures = data::read_pictures_as(files_.train, loaded.form, loaded.labels);
   double sum = 0;
   for (int64_t i = 0; i < 10; ++i) {
     const auto pixels = pictures.picture(i * pictures.count() / 10);
-    const ShownGate gate = explain_image(parts, {pixels.begin(), pixels.end()}).gates[1];
+    const ShownGate gate = explain_image(loaded, {pixels.begin(), pixels.end()}).gates[1];
     for (int64_t c = 0; c < gate.rows; ++c)
       sum += double{gate.weights[static_cast<size_t>(2 * c + 1)]} / static_cast<double>(gate.rows);
   }

@@ -97,6 +97,16 @@ TEST_F(LongModels, FillClassifyAndExplain) {
     EXPECT_EQ(answer.prediction.probabilities.size(), 3u);
     // Both layers are shown, and each row of weights sums to 1, those of global tokens too.
     const Json shown = Json::parse(model->explain(text, {}, ".json").content);
+    // Longformer's classifier has one global token; a long text of BigBird the first and the last of its blocks of 4.
+    const auto tokens = shown["attention"]["source"]["tokens"].size();
+    const size_t last = (tokens - 1) / 4 * 4;
+    std::vector<size_t> global{0};
+    if (type == "big_bird") {
+      global = {0, 1, 2, 3};
+      for (size_t i = last; i < tokens; ++i) global.push_back(i);
+    }
+    EXPECT_EQ(shown["global"].get<std::vector<size_t>>(), global) << type;
+    EXPECT_THAT(model->explain(text, {}, "").content, HasSubstr("global tokens"));
     const Json& layers = shown["attention"]["kinds"][0]["layers"];
     ASSERT_EQ(layers.size(), 2u);
     for (const Json& layer : layers)

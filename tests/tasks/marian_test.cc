@@ -24,6 +24,7 @@ class MarianFolder : public ::testing::Test {
  protected:
   MarianFolder() {
     write_untrained_marian(folder_ / "m");
+    write_atomically(folder_ / "m/generation_config.json", "{\"num_beams\": 4}\n");
     std::ofstream(folder_ / "s.txt")
         << "the quick brown fox\na small green house\nthe lazy dog and the fox\n";
     std::ofstream(folder_ / "t.txt")
@@ -64,6 +65,14 @@ TEST_F(MarianFolder, TranslatesALineTheSameAloneInABatchAndOnAnyNumberOfThreads)
   for (size_t i = 0; i < lines.size(); ++i)
     EXPECT_EQ(translations(folder_ / "m", {&lines[i], 1}), std::vector{together[i]});
   EXPECT_THAT(together[1], ::testing::StartsWith("|")) << "an empty line";
+  for (const std::string line : {"", " ", "\t "})
+    for (const int64_t beam : {1, 4}) {
+      const Input input{line};
+      const AnswerOptions options{.translate = {.beam = beam}};
+      const Answer answer = open(folder_ / "m")->answer({&input, 1}, options)[0];
+      EXPECT_EQ(answer.translations.at(0).translation.text, "") << "nothing to translate";
+      EXPECT_TRUE(answer.translations.at(0).translation.tokens.empty());
+    }
   for (const std::string& line : together) EXPECT_THAT(line, ::testing::Not(HasSubstr("<pad>")));
 }
 
@@ -111,7 +120,7 @@ TEST_F(MarianFolder, IsTrainedOnAndSavedAsItCame) {
   EXPECT_EQ(outcome.outcome, train::Outcome::finished);
   const Json before = load_json(folder_ / "m/config.json"), after = load_json(folder_ / "out/config.json");
   for (const auto& item : before.items()) EXPECT_EQ(after[item.key()], item.value()) << item.key();
-  for (const char* name : {"vocab.json", "source.spm", "target.spm"})
+  for (const char* name : {"vocab.json", "source.spm", "target.spm", "generation_config.json"})
     EXPECT_EQ(read_text(folder_ / "out" / name), read_text(folder_ / "m" / name)) << name;
   const SafetensorsFile old_weights(folder_ / "m/model.safetensors"),
       new_weights(folder_ / "out/model.safetensors");

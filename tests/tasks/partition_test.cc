@@ -54,15 +54,15 @@ TEST_F(PartitionTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
 
 TEST_F(PartitionTest, LearnsToFindShipsAndShowsItsMaps) {
   // A few scenes by heart.
-  training_ = {.size = 96, .scenes = 8, .valid_scenes = 2, .batch = 8, .learning_rate = 5e-3, .turn = false};
+  training_ = {.size = 96, .scenes = 8, .batch = 8, .learning_rate = 5e-3, .turn = false};
   options_ = {.steps = 200, .clip_norm = 1, .validations = 1, .seed = 3};
   files_.valid.clear();
   settings_ = {{"width", 8}, {"gate_steps", 100}};
   train();
-  const PartitionParts parts = load_partition(files_.out);
+  const LoadedPartitioner loaded = load_partition(files_.out);
   const std::vector<data::ShipScene> known = read_scenes({"scenes", 8, 3}, 96);
-  EXPECT_GT(evaluate_scenes(parts, known).f1(), 0.6);
-  const PartitionExplanation seen = explain_partition(parts, known[0].image);
+  EXPECT_GT(evaluate_scenes(loaded, known).f1(), 0.6);
+  const PartitionExplanation seen = explain_partition(loaded, known[0].image);
   EXPECT_EQ(partition_figure(seen).panels.size(), 5u);
   for (const char* name : {"a.png", "a.svg", "a.pdf", "a.html", "a.json", "a.txt"})
     EXPECT_FALSE(explain_partition_file(seen, name).empty()) << name;
@@ -88,6 +88,8 @@ TEST_F(PartitionTest, LearnsToFindShipsAndShowsItsMaps) {
 
 TEST_F(PartitionTest, RefusesWhatItCannotUse) {
   files_.train = (directory_.path() / "nowhere").string();
+  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("scenes applies to --train scenes only"));
+  training_.scenes.reset();
   EXPECT_THAT(complaint([&] { train(); }), HasSubstr("no such folder"));
   training_.size = 100;
   EXPECT_THAT(complaint([&] { train(); }), HasSubstr("size: got 100, wanted a multiple of 8"));

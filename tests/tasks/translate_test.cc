@@ -67,8 +67,8 @@ TEST_F(TranslateTest, LearnsASmallLanguageAndTranslatesFromItsFolder) {
   const TrainingOutcome outcome = train();
   EXPECT_EQ(outcome.outcome, train::Outcome::finished);
   EXPECT_GT(outcome.best, 50);
-  const TranslationParts parts = load_translation(files_.out);
-  const Translator translator(*parts.network, parts.tokenizers);
+  const LoadedTranslator loaded = load_translation(files_.out);
+  const Translator translator(*loaded.network, loaded.tokenizers);
   const std::vector<std::string> lines{"red two", "", "one blue", "three three"};
   for (const int64_t beam : {1, 4}) {
     const auto found = translator.translate(lines, {.beam = beam});
@@ -94,7 +94,7 @@ TEST_F(TranslateTest, AnInterruptedRunEndsWithTheSameBytesAsOneThatWasNot) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("checkpoints/last so far"));
   }
-  const TranslationParts so_far = load_translation(files_.out / "checkpoints/last");
+  const LoadedTranslator so_far = load_translation(files_.out / "checkpoints/last");
   EXPECT_EQ(Translator(*so_far.network, so_far.tokenizers).translate({{"red two"}}, {.beam = 1}).size(), 1u);
   EXPECT_EQ(train().outcome, train::Outcome::finished);
   EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
@@ -179,8 +179,8 @@ TEST_F(TranslateTest, AnInt8FolderTranslatesAsItsFloatFolderMadeInt8OnLoading) {
   EXPECT_LT(sizes.bytes_after, sizes.bytes_before / 2);
   const std::vector<std::string> lines{"red two", "one blue four", "", "three"};
   const auto translated = [&](const fs::path& folder, const std::string& compute) {
-    const TranslationParts parts = load_translation(folder, compute);
-    const Translator translator(*parts.network, parts.tokenizers, parts.compute);
+    const LoadedTranslator loaded = load_translation(folder, compute);
+    const Translator translator(*loaded.network, loaded.tokenizers, loaded.compute);
     std::string all;
     for (const auto& found : translator.translate(lines, {.beam = 3, .n_best = 2}))
       for (const Translation& t : found) all += message(t.text, " ", std::hexfloat, t.score, "\n");

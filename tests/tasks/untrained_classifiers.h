@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "models/registry.h"
+#include "models/registry/classifiers.h"
+#include "models/registry/image_classifiers.h"
+#include "models/registry/partitioners.h"
 #include "tasks/classifier.h"
 #include "tasks/image_classifier.h"
 #include "tasks/partition.h"
@@ -12,54 +14,54 @@
 namespace fovea::tasks {
 
 // Knows the words one ... six; labels neg and pos; reads 16 tokens.
-inline ClassifierParts untrained_classifier(const std::string& model = "lstm",
-                                            const Json& settings = Json{{"embedding", 6}, {"width", 8}}) {
+inline LoadedClassifier untrained_classifier(const std::string& model = "lstm",
+                                             const Json& settings = Json{{"embedding", 6}, {"width", 8}}) {
   const std::vector<std::string> lines{"one two three four five six", "three five two one six four"};
   const std::span<const std::string> texts[] = {lines};
-  ClassifierParts parts;
-  parts.model = model;
-  parts.labels = {"neg", "pos"};
-  parts.tokenizer = data::count_words(texts);
-  parts.config = models::model_config<models::Classifiers>(
-      model, settings, models::vocabulary_and_classes(parts.tokenizer->size(), 2));
+  LoadedClassifier loaded;
+  loaded.model = model;
+  loaded.labels = {"neg", "pos"};
+  loaded.tokenizer = data::count_words(texts);
+  loaded.config = models::model_config<models::Classifiers>(
+      model, settings, models::vocabulary_and_classes(loaded.tokenizer->size(), 2));
   Rng rng(7);
-  parts.network = models::make_model<models::Classifiers>(model, parts.config, rng);
-  parts.encoding = {.form = parts.network->form(), .max_tokens = 16, .lowercase = true};
-  return parts;
+  loaded.network = models::make_model<models::Classifiers>(model, loaded.config, rng);
+  loaded.encoding = {.form = loaded.network->form(), .max_tokens = 16, .lowercase = true};
+  return loaded;
 }
 
-inline ImageClassifierParts untrained_image_model(const std::string& model, const Json& settings) {
-  ImageClassifierParts parts;
-  parts.model = model;
-  parts.labels = {"bright", "dark"};
-  parts.form.height = parts.form.width = 16;
-  parts.moments.mean = parts.moments.deviation = {0.5f, 0.5f, 0.5f};
-  parts.config =
+inline LoadedImageClassifier untrained_image_model(const std::string& model, const Json& settings) {
+  LoadedImageClassifier loaded;
+  loaded.model = model;
+  loaded.labels = {"bright", "dark"};
+  loaded.form.height = loaded.form.width = 16;
+  loaded.moments.mean = loaded.moments.deviation = {0.5f, 0.5f, 0.5f};
+  loaded.config =
       models::model_config<models::ImageClassifiers>(model, settings, models::classes_and_size(2, 3, 16, 16));
   Rng rng(7);
-  parts.network = models::make_model<models::ImageClassifiers>(model, parts.config, rng);
-  return parts;
+  loaded.network = models::make_model<models::ImageClassifiers>(model, loaded.config, rng);
+  return loaded;
 }
 
 // Pictures of 16 x 16 in colour; labels bright and dark.
-inline ImageClassifierParts untrained_image_classifier(const std::string& gate = "cbam") {
+inline LoadedImageClassifier untrained_image_classifier(const std::string& gate = "cbam") {
   return untrained_image_model("resnet", {{"depth", 8}, {"width", 4}, {"gate", gate}, {"reduction", 2}});
 }
 
 // The same with self-attention over 4 x 4 patches: two layers of two heads.
-inline ImageClassifierParts untrained_vit() {
+inline LoadedImageClassifier untrained_vit() {
   return untrained_image_model("vit", {{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}});
 }
 
 // Pictures of 64 x 64.
-inline PartitionParts untrained_partition() {
-  PartitionParts parts;
-  parts.size = 64;
-  parts.moments.mean = parts.moments.deviation = {0.5f, 0.5f, 0.5f};
-  parts.config = models::model_config<models::Partitioners>("partition", Json{{"width", 4}});
+inline LoadedPartitioner untrained_partition() {
+  LoadedPartitioner loaded;
+  loaded.size = 64;
+  loaded.moments.mean = loaded.moments.deviation = {0.5f, 0.5f, 0.5f};
+  loaded.config = models::model_config<models::Partitioners>("partition", Json{{"width", 4}});
   Rng rng(7);
-  parts.network = models::make_model<models::Partitioners>("partition", parts.config, rng);
-  return parts;
+  loaded.network = models::make_model<models::Partitioners>("partition", loaded.config, rng);
+  return loaded;
 }
 
 }  // namespace fovea::tasks

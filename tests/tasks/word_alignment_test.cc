@@ -65,7 +65,7 @@ TEST(WordAlignment, AgreementCountsCertainLinksAndLeavesTheEndOut) {
 }
 
 TEST(WordAlignment, TheChoiceIsTheBestOfAllLayersAndHeads) {
-  const TranslationParts model = untrained_translator();
+  const LoadedTranslator model = untrained_translator();
   const auto ids = [&](const std::vector<std::string>& lines) {
     data::PackedSentences packed;
     for (const std::string& line : lines) packed.append(model.tokenizers.source->encode(line));
@@ -109,11 +109,11 @@ TEST(WordAlignment, AModelOfOneMapOrNoneHasNothingToChoose) {
 
 TEST(WordAlignment, TheChoiceIsStoredAndUsed) {
   const TemporaryDirectory folder;
-  TranslationParts model = untrained_translator();
+  LoadedTranslator model = untrained_translator();
   for (const int64_t head : {-1, 1}) {
     model.alignment = AlignmentChoice{1, head, 0.5};
     save_translation(folder / "model", model);
-    const TranslationParts loaded = load_translation(folder / "model");
+    const LoadedTranslator loaded = load_translation(folder / "model");
     ASSERT_TRUE(loaded.alignment);
     EXPECT_EQ(loaded.alignment->layer, 1);
     EXPECT_EQ(loaded.alignment->head, head);

@@ -99,8 +99,8 @@ struct ToyRun {
     return Trainer(network, rule, schedule, options, job).run(directory, observer);
   }
   Outcome run(const std::filesystem::path& directory) {
-    Observer nobody;
-    return run(directory, nobody);
+    Observer no_observer;
+    return run(directory, no_observer);
   }
 
   TrainOptions options;

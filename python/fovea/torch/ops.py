@@ -1,12 +1,12 @@
 """The ops fovea::attention and fovea::attention_backward, and attention() over them.
 
 The ops are plain functions of tensors (no gradient of their own); gradients come from an autograd.Function around them,
-which costs a call less than registering them. Tensors reach C++ as pointers, sizes and strides.
+which costs a call less than registering them. Where nobody looks (see _is_direct) the ops are left out as well.
 """
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ _INPUTS = (
 _OPTIONS = (
     "Tensor? seed, str spec, int[]? lengths, int[]? query_lengths, int[]? documents, int mask, float dropout, bool training"
 )
-_INPUT_COUNT = 12
+_SEED = 12  # its place among the arguments, after the inputs
 
 _library = torch.library.Library("fovea", "DEF")
 _tags = (torch.Tag.pt2_compliant_tag,)
@@ -35,118 +35,112 @@ _library.define(
 _library.define(f"attention_weights({_INPUTS}, {_OPTIONS}, int[] heads, int[] rows) -> Tensor", tags=_tags)
 
 
-def _raw(tensors: Sequence[Optional[Tensor]]) -> list:
-    return [None if x is None else (x.data_ptr(), x.shape, x.stride()) for x in tensors]
-
-
-def _check(q, k, v) -> None:
-    if q.dtype is not torch.float32 or k.dtype is not torch.float32 or v.dtype is not torch.float32:
-        raise ValueError(f"fovea::attention: got {q.dtype}, {k.dtype} and {v.dtype}, wanted float32")
-
-
-def _new_output(q: Tensor, v: Tensor) -> Tensor:
+def _new_results(q: Tensor, v: Tensor, lse: bool) -> Tuple[Tensor, Tensor]:
+    """Memory for the output and the log-sum-exp; the second is empty where it is not wanted."""
+    try:
+        batch, heads, queries, _ = q.shape
+        _, _, _, width = v.shape
+    except ValueError:
+        raise ValueError(
+            f"attention: got q {list(q.shape)}, v {list(v.shape)}, wanted [batch, heads, tokens, features] each"
+        ) from None
     # [B, Nq, H, Dv] in memory, so that heads join for free.
-    batch, heads, queries, _ = q.shape
-    width = v.shape[3]
-    return torch.empty_strided(
-        (batch, heads, queries, width), (queries * heads * width, width, heads * width, 1), dtype=q.dtype, device=q.device
-    )
-
-
-def _new_lse(q: Tensor, lse: bool) -> Tensor:
-    return torch.empty(q.shape[:3] if lse else (0,), dtype=q.dtype, device=q.device)
+    out = q.new_empty_strided((batch, heads, queries, width), (queries * heads * width, width, heads * width, 1))
+    return out, q.new_empty((batch, heads, queries) if lse else (0,))
 
 
 def _gradient_like(x: Tensor, is_qkv: bool) -> Tensor:
     # Kernels write q's, k's and v's gradients in any layout whose features are neighbours, the others densely.
-    if is_qkv and (x.shape[-1] <= 1 or x.stride(-1) == 1):
+    if x.is_contiguous() or is_qkv and (x.stride(-1) == 1 or x.shape[-1] <= 1):
         return torch.empty_like(x)
     return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-def _seed(seed: Optional[Tensor]) -> int:
-    return 0 if seed is None else int(seed)
+_Places = Tuple[int, ...]  # which argument of the op each tensor is
+_Tensors = Tuple[Tensor, ...]
 
 
-def _shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
-    # Before memory is taken for results: the kernels' own checks come after.
-    if q.dim() != 4 or k.dim() != 4 or v.dim() != 4:
-        raise ValueError(
-            f"attention: got q {list(q.shape)}, k {list(k.shape)}, v {list(v.shape)}, "
-            "wanted [batch, heads, tokens, features] each"
-        )
+def _without_seed(places: _Places, tensors: _Tensors) -> Tuple[_Places, _Tensors, int]:
+    if places[-1] != _SEED:
+        return places, tensors, 0
+    return places[:-1], tensors[:-1], int(tensors[-1])
 
 
-def _attention_cpu(q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector,
-                   seed, spec, lengths, query_lengths, documents, mask, dropout, training, lse):  # fmt: skip
-    _shapes(q, k, v)
-    _check(q, k, v)
-    out = _new_output(q, v)
-    sums = _new_lse(q, lse)
-    *inputs, result = _raw((q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector, out))
-    _core.raw_forward(
-        inputs, result, sums.data_ptr() if lse else 0, spec, lengths, query_lengths, documents, mask, dropout,
-        _seed(seed), training, torch.get_num_threads(),
-    )  # fmt: skip
+def _compute(places: _Places, tensors: _Tensors, options: tuple, lse: bool) -> Tuple[Tensor, Tensor]:
+    places, tensors, seed = _without_seed(places, tensors)
+    out, sums = _new_results(tensors[0], tensors[2], lse)
+    _core.raw_forward(places, tensors, out, sums if lse else None, *options, seed, torch.get_num_threads())
     return out, sums
 
 
-def _attention_fake(q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector,
-                    seed, spec, lengths, query_lengths, documents, mask, dropout, training, lse):  # fmt: skip
-    _shapes(q, k, v)
-    return _new_output(q, v), _new_lse(q, lse)
+def _differentiate(
+    places: _Places, tensors: _Tensors, options: tuple, out: Tensor, lse: Tensor, d_out: Tensor, wanted: Sequence[bool]
+) -> Tuple[Optional[Tensor], ...]:
+    """A gradient for each tensor that wants one, None for the others; the seed is not among them."""
+    places, tensors, seed = _without_seed(places, tensors)
+    gradients = tuple(
+        [_gradient_like(x, place < 3) if wants else None for place, x, wants in zip(places, tensors, wanted)]
+    )
+    _core.raw_backward(places, tensors, out, lse, d_out, gradients, *options, seed, torch.get_num_threads())
+    return gradients
 
 
-def _backward_cpu(q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector,
-                  seed, spec, lengths, query_lengths, documents, mask, dropout, training,
-                  out, lse, d_out, wanted):  # fmt: skip
-    _check(q, k, v)
-    inputs = (q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector)
-    gradients: List[Optional[Tensor]] = [
-        _gradient_like(x, i < 3) if wants else None for i, (x, wants) in enumerate(zip(inputs, wanted))
-    ]
-    *raw, result, upstream = _raw((*inputs, out, d_out))
-    _core.raw_backward(
-        raw, result, lse.data_ptr(), upstream, _raw(gradients), spec, lengths,
-        query_lengths, documents, mask, dropout, _seed(seed), training, torch.get_num_threads(),
-    )  # fmt: skip
-    return [gradient for gradient in gradients if gradient is not None]
+# The ops: the arguments of _INPUTS and the seed, then the other _OPTIONS, then their own.
 
 
-def _backward_fake(q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector,
-                   seed, spec, lengths, query_lengths, documents, mask, dropout, training,
-                   out, lse, d_out, wanted):  # fmt: skip
-    inputs = (q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector)
-    return [_gradient_like(x, i < 3) for i, (x, wants) in enumerate(zip(inputs, wanted)) if wants]
+def _given(arguments: Sequence[Any]) -> Tuple[_Places, _Tensors, tuple]:
+    """Places, tensors and options from the arguments that all ops share."""
+    places = tuple(place for place, x in enumerate(arguments[: _SEED + 1]) if x is not None)
+    for x in arguments[:3]:
+        if x.dtype is not torch.float32:
+            raise ValueError(f"fovea::attention: got {x.dtype}, wanted float32")
+    return places, tuple(arguments[place] for place in places), tuple(arguments[_SEED + 1 :])
 
 
-def _weights_cpu(q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector,
-                 seed, spec, lengths, query_lengths, documents, mask, dropout, training, heads, rows):  # fmt: skip
-    _shapes(q, k, v)
-    _check(q, k, v)
-    weights = q.new_empty((q.shape[0], len(heads), len(rows), k.shape[2]))
-    inputs = (q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector)
-    _core.raw_weights(
-        _raw(inputs), heads, rows, weights.data_ptr(), spec, lengths, query_lengths, documents, mask,
-        dropout, _seed(seed), training, torch.get_num_threads(),
-    )  # fmt: skip
-    return weights
+def _attention_cpu(*arguments):
+    *shared, lse = arguments
+    return _compute(*_given(shared), lse)
 
 
-def _weights_fake(q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector,
-                  seed, spec, lengths, query_lengths, documents, mask, dropout, training, heads, rows):  # fmt: skip
+def _attention_fake(*arguments):
+    q, _, v, *_, lse = arguments
+    return _new_results(q, v, lse)
+
+
+def _backward_cpu(*arguments):
+    *shared, out, lse, d_out, wanted = arguments
+    places, tensors, options = _given(shared)
+    wanted = [place < _SEED and wanted[place] for place in places]
+    return [x for x in _differentiate(places, tensors, options, out, lse, d_out, wanted) if x is not None]
+
+
+def _backward_fake(*arguments):
+    return [_gradient_like(arguments[place], place < 3) for place, wants in enumerate(arguments[-1]) if wants]
+
+
+def _weights_fake(*arguments):
+    q, k, *_, heads, rows = arguments
     return q.new_empty((q.shape[0], len(heads), len(rows), k.shape[2]))
 
 
-_library.impl("attention_weights", _weights_cpu, "CPU")
-torch.library.register_fake("fovea::attention_weights", _weights_fake, lib=_library)
-_weights_op = torch.ops.fovea.attention_weights.default
-_library.impl("attention", _attention_cpu, "CPU")
-_library.impl("attention_backward", _backward_cpu, "CPU")
-torch.library.register_fake("fovea::attention", _attention_fake, lib=_library)
-torch.library.register_fake("fovea::attention_backward", _backward_fake, lib=_library)
-_forward_op = torch.ops.fovea.attention.default
-_backward_op = torch.ops.fovea.attention_backward.default
+def _weights_cpu(*arguments):
+    *shared, heads, rows = arguments
+    places, tensors, options = _given(shared)
+    places, tensors, seed = _without_seed(places, tensors)
+    weights = _weights_fake(*arguments)
+    _core.raw_weights(places, tensors, heads, rows, weights, *options, seed, torch.get_num_threads())
+    return weights
+
+
+def _register(name: str, cpu: Callable, fake: Callable) -> Any:
+    _library.impl(name, cpu, "CPU")
+    torch.library.register_fake(f"fovea::{name}", fake, lib=_library)
+    return getattr(torch.ops.fovea, name).default
+
+
+_forward_op = _register("attention", _attention_cpu, _attention_fake)
+_backward_op = _register("attention_backward", _backward_cpu, _backward_fake)
+_weights_op = _register("attention_weights", _weights_cpu, _weights_fake)
 
 
 def _is_direct() -> bool:
@@ -159,44 +153,55 @@ def _is_direct() -> bool:
     )
 
 
-_ARRAYS = _INPUT_COUNT + 1  # and the seed
-
-
-def _spread(places: Tuple[int, ...], tensors: Sequence[Tensor]) -> List[Optional[Tensor]]:
-    """The arguments of an op from those that are given, each with its place."""
-    arrays: List[Optional[Tensor]] = [None] * _ARRAYS
+def _spread(places: _Places, tensors: Sequence[Tensor]) -> List[Optional[Tensor]]:
+    """The tensors as arguments of an op."""
+    arrays: List[Optional[Tensor]] = [None] * (_SEED + 1)
     for place, tensor in zip(places, tensors):
         arrays[place] = tensor
     return arrays
 
 
 class _Attention(torch.autograd.Function):
-    # Only tensors that are given are passed: each argument of apply() costs time. places: which they are.
+    # call: all but the tensors, as one argument, since each costs time: places, options, the plan that keeps the mask,
+    # whether the call is direct, and whether lse is returned.
     @staticmethod
-    def forward(ctx, places, options, keeper, *tensors):
-        arrays = _spread(places, tensors)
-        out, lse = (_attention_cpu if _is_direct() else _forward_op)(*arrays, *options, True)
+    def forward(ctx, call, *tensors):
+        places, options, _, direct, return_lse = call
+        if direct:
+            out, lse = _compute(places, tensors, options, True)
+        else:
+            out, lse = _forward_op(*_spread(places, tensors), *options, True)
         ctx.save_for_backward(out, lse, *tensors)
-        ctx.places, ctx.options, ctx.keeper = places, options, keeper
+        ctx.call = call
+        if not return_lse:
+            return out
         ctx.mark_non_differentiable(lse)
         ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
-    def backward(ctx, d_out, _):
-        needed = ctx.needs_input_grad[3:]
+    def backward(ctx, d_out, *_):
+        needed = ctx.needs_input_grad[1:]
         if d_out is None:
-            return (None,) * (3 + len(needed))
+            return (None,) * (1 + len(needed))
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
             raise NotImplementedError("fovea: second derivatives of attention are not implemented")
-        out, lse, *tensors = ctx.saved_tensors
-        wanted = [False] * _INPUT_COUNT
-        for place, needs in zip(ctx.places, needed):
+        saved = ctx.saved_tensors
+        out, lse, tensors = saved[0], saved[1], saved[2:]
+        places, options, _, _, _ = ctx.call
+        if _is_direct():
+            found = _differentiate(places, tensors, options, out, lse, d_out, needed)
+            return (None, *found, None) if len(found) < len(needed) else (None, *found)
+        wanted = [False] * _SEED
+        for place, needs in zip(places, needed):
             if needs:
                 wanted[place] = True
-        backward = _backward_cpu if _is_direct() else _backward_op
-        found = iter(backward(*_spread(ctx.places, tensors), *ctx.options, out, lse, d_out, wanted))
-        return (None, None, None, *(next(found) if needs else None for needs in needed))
+        found = iter(_backward_op(*_spread(places, tensors), *options, out, lse, d_out, wanted))
+        return (None, *(next(found) if needs else None for needs in needed))
+
+
+# What Function.apply() does after it has looked for transforms, of which there are none where a call is direct.
+_direct_apply = super(torch.autograd.Function, _Attention).apply
 
 
 class AttentionOutput(NamedTuple):
@@ -303,13 +308,12 @@ def attention(
     scaled_dot_product_attention, and draws from PyTorch's generator; training: hard and gumbel selections draw. The
     other arguments are those of fovea.attention.
     """
-    given = (q, k, v, bias, slopes, relative, position, sink, W, U, b, score_vector)
     places = [0, 1, 2]
     tensors = [_prepared("q", q), _prepared("k", k), _prepared("v", v)]
-    for place in range(3, _INPUT_COUNT):
-        if given[place] is not None:
+    for place, given in enumerate((bias, slopes, relative, position, sink, W, U, b, score_vector), 3):
+        if given is not None:
             places.append(place)
-            tensors.append(_prepared(_NAMES[place], given[place]))
+            tensors.append(_prepared(_NAMES[place], given))
     plan = None
     if mask is not None:
         plan, added = _split_mask(mask)
@@ -320,7 +324,7 @@ def attention(
             tensors.insert(3, added)
     if training or dropout_p > 0:
         training = True
-        places.append(_INPUT_COUNT)
+        places.append(_SEED)
         tensors.append(torch.randint(2**62, ()))
     options = (
         spec,
@@ -331,11 +335,16 @@ def attention(
         dropout_p,
         training,
     )
+    places = tuple(places)
+    direct = _is_direct()
     if torch.is_grad_enabled() and any([x.requires_grad for x in tensors]):
-        output, lse = _Attention.apply(tuple(places), options, plan, *tensors)
+        apply = _direct_apply if direct else _Attention.apply
+        found = apply((places, options, plan, direct, return_lse), *tensors)
+        output, lse = found if return_lse else (found, None)
+    elif direct:
+        output, lse = _compute(places, tuple(tensors), options, return_lse)
     else:
-        forward = _attention_cpu if _is_direct() else _forward_op
-        output, lse = forward(*_spread(places, tensors), *options, return_lse)
+        output, lse = _forward_op(*_spread(places, tensors), *options, return_lse)
     if q.dtype is not torch.float32:
         output = output.to(q.dtype)
     if not return_lse and weights is False:

@@ -23,17 +23,24 @@ float scale_of(float largest) {
 bool quantize_int8(int64_t rows, int64_t columns, const float* weights, int8_t* q, float* scales) {
   for (int64_t i = 0; i < rows; ++i) {
     const float* row = weights + i * columns;
-    float largest = 0;
-    for (int64_t p = 0; p < columns; ++p) {
-      if (!std::isfinite(row[p])) return false;
-      largest = std::max(largest, std::fabs(row[p]));
-    }
-    const float scale = scale_of(largest);
-    if (!std::isfinite(scale)) return false;
-    scales[i] = scale;
+    // Sizes of numbers are in the order of their bits, those that are not finite at the end.
+    int32_t largest = 0;
     for (int64_t p = 0; p < columns; ++p)
-      q[i * columns + p] =
-          static_cast<int8_t>(scale == 0 ? 0 : std::clamp(std::nearbyint(row[p] / scale), -127.0f, 127.0f));
+      largest = std::max(largest, std::bit_cast<int32_t>(row[p]) & 0x7fffffff);
+    const float scale = scale_of(std::bit_cast<float>(largest));
+    if (!std::isfinite(std::bit_cast<float>(largest)) || !std::isfinite(scale)) return false;
+    scales[i] = scale;
+    int8_t* const out = q + i * columns;
+    if (scale == 0) {
+      std::fill_n(out, columns, int8_t{0});
+      continue;
+    }
+    // Above 2^23 floats are whole numbers: adding 1.5 * 2^23 rounds to the nearest, as nearbyint() does.
+    constexpr float kWhole = 12582912.0f;
+    for (int64_t p = 0; p < columns; ++p) {
+      const float rounded = (row[p] / scale + kWhole) - kWhole;
+      out[p] = static_cast<int8_t>(std::min(std::max(rounded, -127.0f), 127.0f));
+    }
   }
   return true;
 }
