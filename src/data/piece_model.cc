@@ -1,23 +1,16 @@
 #include "data/piece_model.h"
 
-#include <sentencepiece_processor.h>
-
 #include <algorithm>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "data/replacement_table.h"
+#include "data/sentencepiece_library.h"
 #include "data/text.h"
 #include "data/wire_format.h"
 
 namespace fovea::data {
 namespace {
-
-// SentencePiece writes messages over several lines, and ours are one.
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
 
 void check_replacements(std::string_view model, const std::string& name) {
   constexpr uint64_t kNormalizer = 3, kDenormalizer = 5, kTable = 2;
@@ -138,8 +131,7 @@ std::vector<PieceModel::Cut> PieceModel::best_cut(std::string_view text) const {
 PieceModel::PieceModel(std::string_view bytes, const std::string& name)
     : bytes_(bytes), processor_(std::make_unique<Processor>()) {
   check_replacements(bytes_, name);
-  const auto status = processor_->library.LoadFromSerializedProto({bytes_.data(), bytes_.size()});
-  require(status.ok(), name, ": not a SentencePiece model (", one_line(status.ToString()), ")");
+  load_model(processor_->library, bytes_, name);
   take_pieces(false);
 }
 PieceModel::PieceModel(PieceModel&&) noexcept = default;
@@ -199,7 +191,7 @@ bool PieceModel::is_byte(int32_t id) const {
 std::vector<std::string> PieceModel::library_pieces(std::string_view text) const {
   std::vector<std::string> pieces;
   const auto status = processor_->library.Encode({text.data(), text.size()}, &pieces);
-  require(status.ok(), "cannot tokenise: ", one_line(status.ToString()));
+  require_ok(status, "cannot tokenise");
   return pieces;
 }
 
@@ -232,7 +224,7 @@ std::vector<std::string> PieceModel::pieces(std::string_view text) const {
 std::string PieceModel::join(const std::vector<std::string>& pieces) const {
   std::string text;
   const auto status = processor_->library.Decode(pieces, &text);
-  require(status.ok(), "cannot join tokens: ", one_line(status.ToString()));
+  require_ok(status, "cannot join tokens");
   return text;
 }
 

@@ -1,5 +1,4 @@
 // Sub-words by the SentencePiece library.
-#include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
@@ -8,18 +7,13 @@
 #include "base/error.h"
 #include "data/lines.h"
 #include "data/piece_model.h"
+#include "data/sentencepiece_library.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
 #include "data/wire_format.h"
 
 namespace fovea::data {
 namespace {
-
-// SentencePiece writes messages over several lines, and ours are one.
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
 
 // Whether a model brings its own table of character replacements. The library follows such a table without
 // checking it, so a damaged or hostile one would have it read anywhere in memory; models trained here have
@@ -41,8 +35,7 @@ class SentencePieces final : public Tokenizer {
   SentencePieces(std::string_view bytes, const std::string& name) {
     require(!has_replacement_table(bytes), name,
             ": not a SentencePiece model without character replacements; train the model with Fovea");
-    const auto status = processor_.LoadFromSerializedProto({bytes.data(), bytes.size()});
-    require(status.ok(), name, ": not a SentencePiece model (", one_line(status.ToString()), ")");
+    load_model(processor_, bytes, name);
     require(processor_.pad_id() == kPad && processor_.bos_id() == kBegin && processor_.eos_id() == kEnd &&
                 processor_.unk_id() == kUnknown,
             name, ": ids of <pad>, <s>, </s>, <unk> are ", processor_.pad_id(), ", ", processor_.bos_id(),
@@ -55,7 +48,7 @@ class SentencePieces final : public Tokenizer {
   std::vector<int32_t> encode(std::string_view sentence) const override {
     std::vector<int> ids;
     const auto status = processor_.Encode({sentence.data(), sentence.size()}, &ids);
-    require(status.ok(), "cannot tokenise: ", one_line(status.ToString()));
+    require_ok(status, "cannot tokenise");
     return {ids.begin(), ids.end()};
   }
 
@@ -67,7 +60,7 @@ class SentencePieces final : public Tokenizer {
     }
     std::string sentence;
     const auto status = processor_.Decode(kept, &sentence);
-    require(status.ok(), "cannot join tokens: ", one_line(status.ToString()));
+    require_ok(status, "cannot join tokens");
     return sentence;
   }
 

@@ -203,6 +203,17 @@ TEST(PieceModel, DamagedFilesAreRefusedInOneLine) {
   EXPECT_THAT(complaint([&] { PieceModel(damaged, "M"); }), HasSubstr("leads out of itself"));
 }
 
+TEST(PieceModel, PiecesThatTheLibraryCannotHoldAreRefused) {
+  const std::vector<float> scores{0, 0};
+  const auto model = [&](const std::string& piece) {
+    return complaint([&] {
+      PieceModel::verbatim(std::vector<std::string>{"<unk>", piece}, scores, 0, {}, "M");
+    });
+  };
+  EXPECT_THAT(model(std::string("\0Pad", 4)), HasSubstr("contains a zero byte"));
+  EXPECT_THAT(model(""), HasSubstr("not a SentencePiece model"));
+}
+
 class MarianTokenizers : public ::testing::Test {
  protected:
   MarianTokenizers() {
