@@ -5,6 +5,7 @@
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= 0
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -64,10 +65,10 @@ tsan: packages ## run the quick tests under the thread sanitizer
 	  scripts/fixed-addresses ctest --test-dir build/tsan --output-on-failure -j $(JOBS) \
 	  -LE 'slow|install|browser' -E 'grid_test.(scalar|sse4)'
 
-fuzz: fuzz-build ## fuzz every parser for FUZZ_SECONDS (60) each
+fuzz: fuzz-build ## fuzz every parser for FUZZ_SECONDS (60) each; FUZZ_SEED=1 repeats a run
 	@scripts/configure release
 	@cmake --build build/release -j $(JOBS) --target fovea_tasks
-	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(JOBS)
+	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(JOBS) $(FUZZ_SEED)
 
 clang: packages ## build everything with clang and run the unit tests
 	@scripts/packages scripts/packages-fuzz.txt
