@@ -6,6 +6,7 @@
 #include "autograd/ops.h"
 #include "autograd/ops_gates.h"
 #include "nn/init.h"
+#include "nn/norm_in_place.h"
 
 namespace fovea::nn {
 namespace {
@@ -163,7 +164,7 @@ Var SelectiveKernel::operator()(const Var& x, const Context& context, std::strin
   std::vector<Var> seen;
   Var together;
   for (const auto& branch : branches_) {
-    seen.push_back(branch->norm(branch->conv(x), context, NormActivation::relu));
+    seen.push_back(norm_in_place(branch->norm, branch->conv(x), context, NormActivation::relu));
     together = together.defined() ? together + seen.back() : seen.back();
   }
   const Var descriptor = norm_(fc_(global_avg_pool2d(together)), context, NormActivation::relu);
