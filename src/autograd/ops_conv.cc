@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "autograd/in_place.h"
 #include "autograd/ops_reduce.h"
 #include "autograd/ops_shape.h"
 #include "kernels/conv/conv.h"
@@ -200,13 +201,11 @@ Moments running_moments(const Tensor& running_mean, const Tensor& running_var, f
   return moments;
 }
 
-}  // namespace
-
-Var batch_norm(const Var& x, const Var& weight, const Var& bias, const Tensor& running_mean,
-               const Tensor& running_var, const BatchNormOptions& options) {
+void check_batch_norm(const Var& x, const Var& weight, const Var& bias, const Tensor& running_mean,
+                      const Tensor& running_var) {
   require(x.rank() >= 2 && x.size(-1) > 0, "batch_norm: got input of shape ", x.shape(),
           ", wanted [..., channels]");
-  const int64_t channels = x.size(-1), rows = x.count() / channels;
+  const int64_t channels = x.size(-1);
   for (const Var* parameter : {&weight, &bias})
     require(!parameter->defined() || parameter->shape() == Shape{channels},
             "batch_norm: got a weight or bias of shape ", parameter->defined() ? parameter->shape() : Shape{},
@@ -214,19 +213,32 @@ Var batch_norm(const Var& x, const Var& weight, const Var& bias, const Tensor& r
   require(running_mean.shape() == Shape{channels} && running_var.shape() == Shape{channels},
           "batch_norm: got running moments of shapes ", running_mean.shape(), " and ", running_var.shape(),
           " for input ", x.shape(), ", wanted [", channels, "]");
-  const Tensor from = x.value().contiguous();
-  const Moments moments = options.training ? batch_moments_of(from, running_mean, running_var, options)
-                                           : running_moments(running_mean, running_var, options.epsilon);
-  const Tensor y(x.shape());
-  kernels::batch_norm_forward({.rows = rows,
-                               .channels = channels,
-                               .x = from.data(),
+}
+
+void normalise(const Tensor& x, const Moments& moments, const Var& weight, const Var& bias,
+               NormActivation activation, const Tensor& y) {
+  kernels::batch_norm_forward({.rows = x.count() / x.size(-1),
+                               .channels = x.size(-1),
+                               .x = x.data(),
                                .mean = moments.mean.data(),
                                .rstd = moments.rstd.data(),
                                .weight = data_or_null(weight),
                                .bias = data_or_null(bias),
-                               .activation = options.activation,
+                               .activation = activation,
                                .y = y.data()});
+}
+
+}  // namespace
+
+Var batch_norm(const Var& x, const Var& weight, const Var& bias, const Tensor& running_mean,
+               const Tensor& running_var, const BatchNormOptions& options) {
+  check_batch_norm(x, weight, bias, running_mean, running_var);
+  const int64_t channels = x.size(-1), rows = x.count() / channels;
+  const Tensor from = x.value().contiguous();
+  const Moments moments = options.training ? batch_moments_of(from, running_mean, running_var, options)
+                                           : running_moments(running_mean, running_var, options.epsilon);
+  const Tensor y(x.shape());
+  normalise(from, moments, weight, bias, options.activation, y);
   const bool keep_y = options.activation != NormActivation::none;
   return record(y, {x, weight, bias},
                 [=, kept = keep_y ? y : Tensor(), activation = options.activation,
@@ -250,6 +262,16 @@ Var batch_norm(const Var& x, const Var& weight, const Var& bias, const Tensor& r
                   if (weight.requires_grad()) weight.add_grad(d_weight);
                   if (bias.requires_grad()) bias.add_grad(d_bias);
                 });
+}
+
+Var batch_norm_in_place(const Var& x, const Var& weight, const Var& bias, const Tensor& running_mean,
+                        const Tensor& running_var, const BatchNormOptions& options) {
+  if (options.training || !x.value().is_contiguous() || recording({x, weight, bias}))
+    return batch_norm(x, weight, bias, running_mean, running_var, options);
+  check_batch_norm(x, weight, bias, running_mean, running_var);
+  const Moments moments = running_moments(running_mean, running_var, options.epsilon);
+  normalise(x.value(), moments, weight, bias, options.activation, x.value());
+  return x;
 }
 
 }  // namespace fovea

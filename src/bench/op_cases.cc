@@ -209,7 +209,7 @@ OpCase gate_case(const char* name) {
   static constexpr int64_t kImages = 32, kSize = 56, kChannels = 64, kReduction = 16;
   return {.name = name,
           .shape = "32x56x56x64, reduction 16",
-          .bytes = 6. * kImages * kSize * kSize * kChannels * 4,  // x, x, y; dy, x, dx
+          .bytes = 5. * kImages * kSize * kSize * kChannels * 4,  // x, y; x, dy, dx
           .make = [] {
             Rng rng(1);
             const auto gate = std::make_shared<Gate>(kChannels, kReduction, rng);

@@ -10,6 +10,7 @@
 #include "autograd/ops.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "nn/norm_in_place.h"
 
 namespace fovea::models {
 namespace {
@@ -82,11 +83,12 @@ MobileNet::MobileNet(const MobileNetConfig& config, Rng& rng)
 Var MobileNet::operator()(const Var& x, const nn::Context& context) const {
   require(x.rank() == 4 && x.size(3) == 3, "mobilenet: got pictures of shape ", x.shape(),
           ", wanted [pictures, height, width, 3]");
-  Var y = norm_(same_conv(conv_, x), context, NormActivation::relu6);
-  for (const auto& block : blocks_) {
-    y = block->norm1(same_conv(block->depthwise, y), context, NormActivation::relu6);
-    y = block->norm2(same_conv(block->pointwise, y), context, NormActivation::relu6);
-  }
+  const auto layer = [&](const nn::Conv2d& conv, const nn::BatchNorm2d& norm, const Var& in) {
+    return nn::norm_in_place(norm, same_conv(conv, in), context, NormActivation::relu6);
+  };
+  Var y = layer(conv_, norm_, x);
+  for (const auto& block : blocks_)
+    y = layer(block->pointwise, block->norm2, layer(block->depthwise, block->norm1, y));
   return y;
 }
 

@@ -8,6 +8,7 @@
 #include "data/ships.h"
 #include "nn/gated_loss.h"
 #include "nn/init.h"
+#include "nn/norm_in_place.h"
 
 namespace fovea::models {
 namespace {
@@ -58,7 +59,7 @@ ConvNormRelu::ConvNormRelu(int64_t channels, int64_t filters, Rng& rng, const Co
 }
 
 Var ConvNormRelu::operator()(const Var& x, const nn::Context& context) const {
-  return norm_(conv_(x), context, NormActivation::relu);
+  return nn::norm_in_place(norm_, conv_(x), context, NormActivation::relu);
 }
 
 Partition::Partition(const PartitionConfig& config, Rng& rng)
@@ -101,7 +102,7 @@ Partition::Logits Partition::logits(const Var& x, const nn::Context& context) co
   const Var quarter = (*deep_[1])((*deep_[0])(shared, context), context);
   Var deep = quarter;
   for (size_t i = 2; i < deep_.size(); ++i) deep = (*deep_[i])(deep, context);
-  const Var up = up_norm_(up_(deep), context, NormActivation::relu) + quarter;
+  const Var up = nn::norm_in_place(up_norm_, up_(deep), context, NormActivation::relu) + quarter;
   Logits logits{resize2d(coarse_(up), cells), {}};
   if (fine_ == nullptr) return logits;
   Var fine = shared;

@@ -2,6 +2,7 @@
 
 #include "autograd/ops.h"
 #include "nn/init.h"
+#include "nn/norm_in_place.h"
 
 namespace fovea::models {
 namespace {
@@ -69,11 +70,11 @@ ResidualBlock::ResidualBlock(const ResNetConfig& config, int64_t in, int64_t out
 
 Var ResidualBlock::operator()(const Var& x, const nn::Context& context, std::string_view name,
                               const AttentionSite& site) const {
-  const Var middle = norm1_(conv1_(x), context, NormActivation::relu);
-  Var y = sk_ ? (*sk_)(middle, context, name, site) : (*norm2_)((*conv2_)(middle), context);
+  const Var middle = nn::norm_in_place(norm1_, conv1_(x), context, NormActivation::relu);
+  Var y = sk_ ? (*sk_)(middle, context, name, site) : nn::norm_in_place(*norm2_, (*conv2_)(middle), context);
   if (se_) y = (*se_)(y, name, site);
   if (cbam_) y = (*cbam_)(y, name, site);
-  return relu(y + (shortcut_ ? (*shortcut_norm_)((*shortcut_)(x), context) : x));
+  return relu(y + (shortcut_ ? nn::norm_in_place(*shortcut_norm_, (*shortcut_)(x), context) : x));
 }
 
 ResNet::ResNet(const ResNetConfig& config, Rng& rng)
@@ -101,7 +102,7 @@ ResNet::ResNet(const ResNetConfig& config, Rng& rng)
 Var ResNet::features(const Var& x, const nn::Context& context) const {
   require(x.rank() == 4 && x.size(3) == config_.channels, "image classifier: got pictures of shape ",
           x.shape(), ", wanted [pictures, height, width, ", config_.channels, "]");
-  Var y = norm_(conv_(x), context, NormActivation::relu);
+  Var y = nn::norm_in_place(norm_, conv_(x), context, NormActivation::relu);
   for (const auto& [name, block, site] : blocks_) y = (*block)(y, context, name, site);
   return y;
 }

@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "autograd/in_place.h"
 #include "nn/init.h"
+#include "nn/norm_in_place.h"
 
 namespace fovea::nn {
 
@@ -27,10 +29,25 @@ BatchNorm2d::BatchNorm2d(int64_t channels, float small, float share)
       epsilon(small),
       momentum(share) {}
 
+namespace {
+
+BatchNormOptions norm_options(const BatchNorm2d& norm, const Context& context, NormActivation activation) {
+  return {.training = context.training,
+          .momentum = norm.momentum,
+          .epsilon = norm.epsilon,
+          .activation = activation};
+}
+
+}  // namespace
+
 Var BatchNorm2d::operator()(const Var& x, const Context& context, NormActivation activation) const {
-  return batch_norm(
-      x, weight, bias, running_mean.value(), running_var.value(),
-      {.training = context.training, .momentum = momentum, .epsilon = epsilon, .activation = activation});
+  return batch_norm(x, weight, bias, running_mean.value(), running_var.value(),
+                    norm_options(*this, context, activation));
+}
+
+Var norm_in_place(const BatchNorm2d& norm, const Var& x, const Context& context, NormActivation activation) {
+  return batch_norm_in_place(x, norm.weight, norm.bias, norm.running_mean.value(), norm.running_var.value(),
+                             norm_options(norm, context, activation));
 }
 
 }  // namespace fovea::nn

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "autograd/ops.h"
+#include "autograd/ops_gates.h"
 #include "nn/init.h"
+#include "nn/norm_in_place.h"
 
 namespace fovea::nn {
 namespace {
@@ -45,13 +47,23 @@ void check_image(const char* layer, const Var& x, int64_t channels) {
           ", wanted [images, height, width, ", channels, "]");
 }
 
-// One gate [B, C] for all places of an image.
-Var as_channels(const Var& gate) {
-  return reshape(gate, {gate.size(0), 1, 1, gate.size(1)});
+Tensor one_query(const Tensor& gate) {
+  return gate.reshape({gate.size(0), 1, gate.count() / std::max<int64_t>(1, gate.size(0))});
 }
 
-Tensor one_query(const Var& gate) {
-  return gate.value().reshape({gate.size(0), 1, gate.count() / std::max<int64_t>(1, gate.size(0))});
+ChannelGate channel_gate(const Linear& fc1, const Linear& fc2, bool with_max) {
+  return {fc1.weight, fc1.bias, fc2.weight, fc2.bias, with_max};
+}
+
+void show_channels(std::string_view name, const AttentionSite& site, const GatedImages& gated) {
+  show(name, site, sigmoid_selection(), one_query(gated.channel));
+}
+
+void show_places(std::string_view name, const AttentionSite& site, const GatedImages& gated) {
+  AttentionSite places = site;
+  places.grid_height = gated.spatial.size(1);
+  places.grid_width = gated.spatial.size(2);
+  show(name, places, sigmoid_selection(), one_query(gated.spatial));
 }
 
 }  // namespace
@@ -65,9 +77,9 @@ SqueezeExcite::SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng, bool
 
 Var SqueezeExcite::operator()(const Var& x, std::string_view name, const AttentionSite& site) const {
   check_image("squeeze and excitation", x, fc1.weight.size(1));
-  const Var gate = sigmoid(fc2(fc1(global_avg_pool2d(x), Activation::relu)));
-  show(name, site, sigmoid_selection(), one_query(gate));
-  return x * as_channels(gate);
+  const GatedImages gated = gate_images(x, channel_gate(fc1, fc2, false));
+  show_channels(name, site, gated);
+  return gated.y;
 }
 
 ChannelAttention::ChannelAttention(int64_t channels, int64_t reduction, Rng& rng, bool with_bias)
@@ -79,10 +91,9 @@ ChannelAttention::ChannelAttention(int64_t channels, int64_t reduction, Rng& rng
 
 Var ChannelAttention::operator()(const Var& x, std::string_view name, const AttentionSite& site) const {
   check_image("channel attention", x, fc1.weight.size(1));
-  const auto squeeze = [&](const Var& pooled) { return fc2(fc1(pooled, Activation::relu)); };
-  const Var gate = sigmoid(squeeze(global_avg_pool2d(x)) + squeeze(global_max_pool2d(x)));
-  show(name, site, sigmoid_selection(), one_query(gate));
-  return x * as_channels(gate);
+  const GatedImages gated = gate_images(x, channel_gate(fc1, fc2, true));
+  show_channels(name, site, gated);
+  return gated.y;
 }
 
 SpatialAttention::SpatialAttention(Rng& rng, int64_t kernel)
@@ -95,13 +106,9 @@ SpatialAttention::SpatialAttention(Rng& rng, int64_t kernel)
 Var SpatialAttention::operator()(const Var& x, std::string_view name, const AttentionSite& site) const {
   require(x.rank() == 4, "spatial attention: got input of shape ", x.shape(),
           ", wanted [images, height, width, channels]");
-  const Var parts[] = {mean(x, 3, true), max(x, 3, true)};
-  const Var gate = sigmoid(conv(concat(parts, 3)));
-  AttentionSite places = site;
-  places.grid_height = x.size(1);
-  places.grid_width = x.size(2);
-  show(name, places, sigmoid_selection(), one_query(gate));
-  return x * gate;
+  const GatedImages gated = gate_images(x, {}, {conv.weight});
+  show_places(name, site, gated);
+  return gated.y;
 }
 
 Cbam::Cbam(int64_t channels, int64_t reduction, Rng& rng, const CbamOptions& options)
@@ -111,8 +118,13 @@ Cbam::Cbam(int64_t channels, int64_t reduction, Rng& rng, const CbamOptions& opt
 }
 
 Var Cbam::operator()(const Var& x, std::string_view name, const AttentionSite& site) const {
-  if (attention_observer() == nullptr) return spatial(channel(x));
-  return spatial(channel(x, std::string(name) + ".channel", site), std::string(name) + ".spatial", site);
+  check_image("CBAM", x, channel.fc1.weight.size(1));
+  const GatedImages gated =
+      gate_images(x, channel_gate(channel.fc1, channel.fc2, true), {spatial.conv.weight});
+  if (attention_observer() == nullptr) return gated.y;
+  show_channels(std::string(name) + ".channel", site, gated);
+  show_places(std::string(name) + ".spatial", site, gated);
+  return gated.y;
 }
 
 SelectiveKernel::Branch::Branch(const SelectiveKernelOptions& o, int64_t dilation, Rng& rng)
@@ -152,7 +164,7 @@ Var SelectiveKernel::operator()(const Var& x, const Context& context, std::strin
   std::vector<Var> seen;
   Var together;
   for (const auto& branch : branches_) {
-    seen.push_back(branch->norm(branch->conv(x), context, NormActivation::relu));
+    seen.push_back(norm_in_place(branch->norm, branch->conv(x), context, NormActivation::relu));
     together = together.defined() ? together + seen.back() : seen.back();
   }
   const Var descriptor = norm_(fc_(global_avg_pool2d(together)), context, NormActivation::relu);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autograd/gradient_check.h"
+#include "autograd/in_place.h"
 #include "autograd/ops.h"
 #include "io/safetensors.h"
 
@@ -89,6 +90,25 @@ TEST(BatchNormGradient, MatchesDifferencesThroughTheActivation) {
           return batch_norm(in[0], {}, in[1], mean, variance, {.training = true, .activation = activation});
         },
         {random_tensor({6, 3}, 1), bias});
+}
+
+TEST(BatchNormInPlace, OverwritesOnlyWhereNothingIsRecordedOrTrained) {
+  const Var weight(random_tensor({5}, 2), true), bias(random_tensor({5}, 3), true);
+  for (const bool training : {false, true})
+    for (const bool tape : {false, true}) {
+      const BatchNormOptions options{.training = training, .activation = NormActivation::relu6};
+      const auto run = [&](auto norm, const Var& x) {
+        const Tensor mean = random_tensor({5}, 4), variance = Tensor::full({5}, 0.7f);
+        if (tape) return norm(x, weight, bias, mean, variance, options);
+        const NoGrad no_grad;
+        return norm(x, weight, bias, mean, variance, options);
+      };
+      const Var x(random_tensor({3, 2, 4, 5}, 1));
+      const std::vector<float> before = x.value().to_vector(),
+                               wanted = run(batch_norm, x).value().to_vector();
+      EXPECT_EQ(run(batch_norm_in_place, x).value().to_vector(), wanted);
+      EXPECT_EQ(x.value().to_vector(), training || tape ? before : wanted);
+    }
 }
 
 TEST(BatchNorm, OneValueCannotBeTrainedOn) {

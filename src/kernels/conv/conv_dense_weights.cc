@@ -7,6 +7,18 @@
 namespace fovea::kernels {
 namespace {
 
+// Few channels: those of several taps share a tile.
+bool joins_taps(const ConvShape& s) {
+  constexpr int64_t kFew = 8;
+  return s.channels < kFew && s.groups == 1 && s.dilation_w == 1;
+}
+
+// One or two filters: taps lie in the lanes instead.
+const ConvDense& sum_width_for(const ConvKernels& kernels, const ConvShape& s) {
+  if (s.filters <= 2 && joins_taps(s) && s.kernel_w * s.channels > kernels.narrow.lanes) return kernels.wide;
+  return width_for(kernels, s.filters / s.groups);
+}
+
 // Images and rows of dy that one chunk sums over, and the sums: [groups][row][column][channel][filters].
 struct WeightSums {
   const ConvBackwardWeights& args;
@@ -56,12 +68,11 @@ struct WeightSums {
 
   void add_block(const ConvSpan& images, const ConvSpan& rows) const {
     const ConvShape& s = args.shape;
-    constexpr int64_t kFew = 8;  // channels; those of several taps then share a tile
     for (int64_t group = 0; group < s.groups; ++group)
       for (int64_t row = 0; row < s.kernel_h; ++row) {
         const ConvSpan all = places_of(down, row);
         const ConvSpan own{std::max(all.begin, rows.begin), std::min(all.end, rows.end)};
-        if (in() < kFew && s.groups == 1 && s.dilation_w == 1) {
+        if (joins_taps(s)) {
           for_each_span(across, {0, across.places}, [&](const ConvSpan& columns, const ConvSpan& taps) {
             if (taps.count() > 0) add(images, {group, row, taps.begin, taps.count() * in(), own, columns});
           });
@@ -104,7 +115,7 @@ ConvCut cut_for_sums(const ConvShape& s, int64_t floats) {
 
 void dense_conv_backward_weights(const ConvBackwardWeights& args, const ConvKernels& all_kernels) {
   const ConvShape& s = args.shape;
-  const ConvDense& kernels = width_for(all_kernels, s.filters / s.groups);
+  const ConvDense& kernels = sum_width_for(all_kernels, s);
   const ConvPanels panels(s.filters / s.groups, kernels.lanes, kernels.sum_vectors);
   const ConvAxis down = forward_axis(row_sizes(s)), across = forward_axis(column_sizes(s));
   const int64_t in = s.channels / s.groups, kernel = s.kernel_h * s.kernel_w;

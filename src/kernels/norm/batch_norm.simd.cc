@@ -50,20 +50,42 @@ void squares(const BatchMoments& args, int64_t begin, int64_t end, float* sums) 
 }
 
 template <NormActivation activation>
+HWY_INLINE V normed(V x, V mean, V scale, V bias) {
+  V value = hn::MulAdd(hn::Sub(x, mean), scale, bias);
+  if constexpr (activation != NormActivation::none) value = hn::Max(value, hn::Zero(d));
+  if constexpr (activation == NormActivation::relu6) value = hn::Min(value, hn::Set(d, 6.0f));
+  return value;
+}
+
+// kVectors vectors of channels from c on, all of them whole unless there is one.
+template <NormActivation activation, int kVectors>
+HWY_INLINE void forward_strip(const BatchNormForward& args, int64_t begin, int64_t end, int64_t c,
+                              int64_t lanes) {
+  const int64_t n = args.channels;
+  V mean[kVectors], bias[kVectors], scale[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t at = c + v * kLanes;
+    mean[v] = load(args.mean + at, lanes);
+    bias[v] = or_value(args.bias, at, lanes, 0.0f);
+    scale[v] = hn::Mul(load(args.rstd + at, lanes), or_value(args.weight, at, lanes, 1.0f));
+  }
+  for (int64_t r = begin; r < end; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = r * n + c + v * kLanes;
+      store(normed<activation>(load(args.x + at, lanes), mean[v], scale[v], bias[v]), args.y + at, lanes);
+    }
+  }
+}
+
+template <NormActivation activation>
 HWY_INLINE void forward_rows(const BatchNormForward& args, int64_t begin, int64_t end) {
   const int64_t n = args.channels;
-  const V zero = hn::Zero(d), six = hn::Set(d, 6.0f);
-  for_vectors(n, [&](int64_t c, int64_t lanes) HWY_ATTR {
-    const V mean = load(args.mean + c, lanes), bias = or_value(args.bias, c, lanes, 0.0f);
-    const V scale = hn::Mul(load(args.rstd + c, lanes), or_value(args.weight, c, lanes, 1.0f));
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t at = r * n + c;
-      V value = hn::MulAdd(hn::Sub(load(args.x + at, lanes), mean), scale, bias);
-      if constexpr (activation != NormActivation::none) value = hn::Max(value, zero);
-      if constexpr (activation == NormActivation::relu6) value = hn::Min(value, six);
-      store(value, args.y + at, lanes);
-    }
-  });
+  int64_t c = 0;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes) forward_strip<activation, 4>(args, begin, end, c, kLanes);
+  for (; c + kLanes <= n; c += kLanes) forward_strip<activation, 1>(args, begin, end, c, kLanes);
+  if (c < n) forward_strip<activation, 1>(args, begin, end, c, n - c);
 }
 
 void forward(const BatchNormForward& args, int64_t begin, int64_t end) {
