@@ -92,7 +92,13 @@ void GlimpseClassifier::check_pictures(const Tensor& pictures) const {
           sizes_.channels, "]");
 }
 
-Var GlimpseClassifier::see(const Tensor& pictures, const Tensor& locations, int64_t copies) const {
+GlimpseClassifier::Steps::Steps(const GlimpseClassifier& model)
+    : what(model.what_), where(model.where_), glimpse(model.glimpse_) {
+  if (model.rnn_) rnn.emplace(*model.rnn_);
+}
+
+Var GlimpseClassifier::see(const Steps& steps, const Tensor& pictures, const Tensor& locations,
+                           int64_t copies) const {
   const kernels::GlimpseShape shape{.pictures = pictures.size(0),
                                     .height = pictures.size(1),
                                     .width = pictures.size(2),
@@ -102,8 +108,9 @@ Var GlimpseClassifier::see(const Tensor& pictures, const Tensor& locations, int6
                                     .scales = sizes_.scales};
   const Tensor seen({shape.rows(), shape.features()});
   kernels::glimpses(shape, pictures.data(), locations.data(), seen.data());
-  const Var parts[] = {what_(Var(seen), Activation::relu), where_(Var(locations), Activation::relu)};
-  return glimpse_(concat(parts, 1), Activation::relu);
+  const Var parts[] = {steps.what(Var(seen), Activation::relu),
+                       steps.where(Var(locations), Activation::relu)};
+  return steps.glimpse(concat(parts, 1), Activation::relu);
 }
 
 GlimpseClassifier::State GlimpseClassifier::first_state(int64_t rows) const {
@@ -111,10 +118,11 @@ GlimpseClassifier::State GlimpseClassifier::first_state(int64_t rows) const {
   return {zeros, lstm_ ? zeros : Var()};
 }
 
-GlimpseClassifier::State GlimpseClassifier::next(const Var& glimpse, const State& state) const {
+GlimpseClassifier::State GlimpseClassifier::next(const Steps& steps, const Var& glimpse,
+                                                 const State& state) const {
   if (lstm_) return (*lstm_)(glimpse, state);
   const Var parts[] = {state.h, glimpse};
-  return {(*rnn_)(concat(parts, 1), Activation::relu), {}};
+  return {(*steps.rnn)(concat(parts, 1), Activation::relu), {}};
 }
 
 std::vector<Tensor> GlimpseClassifier::logits_of(const std::vector<Var>& states) const {
@@ -144,20 +152,22 @@ Var Ram::mean_location(const Var& states) const {
 Ram::Walk Ram::walk(const Tensor& pictures, int64_t copies, const Tensor& noise) const {
   check_pictures(pictures);
   const int64_t rows = pictures.size(0) * copies;
+  const Steps steps(*this);
   State state = first_state(rows);
   Walk walk{{state.h}, {}, {}};
+  const nn::LinearSteps locate1(locate1_), locate2(locate2_);
   for (int64_t t = 0; t < config_.glimpses; ++t) {
     Tensor drawn;
     {
       const NoGrad choice_is_constant;
-      drawn = mean_location(state.h).value().contiguous();
+      drawn = tanh(locate2(locate1(state.h, Activation::relu))).value().contiguous();
     }
     if (noise.defined())
       for (int64_t i = 0; i < 2 * rows; ++i)
         drawn.data()[i] += config_.deviation * noise.data()[t * 2 * rows + i];
     const Tensor location(drawn.shape());
     for (int64_t i = 0; i < 2 * rows; ++i) location.data()[i] = std::clamp(drawn.data()[i], -1.0f, 1.0f);
-    state = next(see(pictures, location, copies), state);
+    state = next(steps, see(steps, pictures, location, copies), state);
     walk.states.push_back(state.h);
     walk.drawn.push_back(drawn);
     walk.locations.push_back(location);
@@ -222,7 +232,8 @@ SoftGlimpses::SoftGlimpses(const SoftGlimpseConfig& config, Rng& rng)
 SoftGlimpses::Walk SoftGlimpses::walk(const Tensor& pictures, nn::Context& context, bool weights) const {
   check_pictures(pictures);
   const int64_t count = pictures.size(0), places = config_.grid * config_.grid;
-  const Var seen = see(pictures, raster(count, config_.grid), places);
+  const Steps steps(*this);
+  const Var seen = see(steps, pictures, raster(count, config_.grid), places);
   const Var keys = reshape(key_(seen), {count, 1, places, config_.features});
   const Var values = reshape(seen, {count, 1, places, config_.hidden});
   State state = first_state(count);
@@ -238,7 +249,7 @@ SoftGlimpses::Walk SoftGlimpses::walk(const Tensor& pictures, nn::Context& conte
     const Var query = reshape(query_(state.h), {count, 1, 1, config_.features});
     const AttentionResult found = attend(query, keys, values, spec_, request);
     if (found.log_probability.defined()) nn::keep_choices(context, found.log_probability);
-    state = next(reshape(found.output, {count, config_.hidden}), state);
+    state = next(steps, reshape(found.output, {count, config_.hidden}), state);
     walk.states.push_back(state.h);
     if (weights) walk.weights.push_back(found.weights.contiguous().reshape({count, places}));
   }
