@@ -145,23 +145,16 @@ Ram::Ram(const RamConfig& config, Rng& rng)
   add_child("baseline", baseline_);
 }
 
-Var Ram::mean_location(const Var& states) const {
-  return tanh(locate2_(locate1_(states, Activation::relu)));
-}
-
 Ram::Walk Ram::walk(const Tensor& pictures, int64_t copies, const Tensor& noise) const {
   check_pictures(pictures);
   const int64_t rows = pictures.size(0) * copies;
   const Steps steps(*this);
   State state = first_state(rows);
-  Walk walk{{state.h}, {}, {}};
+  Walk walk{{state.h}, {}, {}, {}};
   const nn::LinearSteps locate1(locate1_), locate2(locate2_);
   for (int64_t t = 0; t < config_.glimpses; ++t) {
-    Tensor drawn;
-    {
-      const NoGrad choice_is_constant;
-      drawn = tanh(locate2(locate1(state.h, Activation::relu))).value().contiguous();
-    }
+    const Var mean = tanh(locate2(locate1(state.h.detach(), Activation::relu)));
+    const Tensor drawn = mean.value().clone();
     if (noise.defined())
       for (int64_t i = 0; i < 2 * rows; ++i)
         drawn.data()[i] += config_.deviation * noise.data()[t * 2 * rows + i];
@@ -169,6 +162,7 @@ Ram::Walk Ram::walk(const Tensor& pictures, int64_t copies, const Tensor& noise)
     for (int64_t i = 0; i < 2 * rows; ++i) location.data()[i] = std::clamp(drawn.data()[i], -1.0f, 1.0f);
     state = next(steps, see(steps, pictures, location, copies), state);
     walk.states.push_back(state.h);
+    walk.means.push_back(mean);
     walk.drawn.push_back(drawn);
     walk.locations.push_back(location);
   }
@@ -188,7 +182,7 @@ Var Ram::loss(const Tensor& pictures, std::span<const int32_t> labels, const Ten
   const Var logits = classify(path.states.back());
   const Var cross = cross_entropy(logits, repeated(labels, config_.copies));
 
-  // The states that locations were chosen in, all at once: one product for all glimpses.
+  // The states that locations were chosen in, all at once: the baseline is one product.
   std::vector<Var> before, drawn;
   for (int64_t t = 0; t < glimpses; ++t) {
     before.push_back(path.states[static_cast<size_t>(t)].detach());
@@ -201,7 +195,7 @@ Var Ram::loss(const Tensor& pictures, std::span<const int32_t> labels, const Ten
   for (int64_t t = 0; t < glimpses; ++t) std::copy(right.begin(), right.end(), reward.data() + t * rows);
   const Var miss = expected - Var(reward);
   const Var log_p =
-      gaussian_log_probability(mean_location(states), concat(drawn, 0).value(), config_.deviation);
+      gaussian_log_probability(concat(path.means, 0), concat(drawn, 0).value(), config_.deviation);
   const float weight = config_.reinforce * static_cast<float>(glimpses);
   return cross + mean(miss * miss) + reinforce_loss(log_p, reward, expected.value()) * weight;
 }

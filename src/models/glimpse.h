@@ -177,12 +177,12 @@ class Ram : public GlimpseClassifier {
  private:
   struct Walk {
     std::vector<Var> states;        // [rows, hidden]: before the first glimpse, then after each
+    std::vector<Var> means;         // [rows, 2]: of the locations, as functions of the states' values
     std::vector<Tensor> drawn;      // [rows, 2]: as drawn
     std::vector<Tensor> locations;  // as looked at
   };
   // noise: [glimpses, N copies, 2], or undefined for the means.
   Walk walk(const Tensor& pictures, int64_t copies, const Tensor& noise) const;
-  Var mean_location(const Var& states) const;  // [rows, hidden] -> [rows, 2]
 
   RamConfig config_;
   nn::Linear locate1_, locate2_, baseline_;

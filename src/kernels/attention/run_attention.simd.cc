@@ -6,12 +6,8 @@
 namespace fovea::kernels {
 namespace {
 
-// Vectors of sums that stay in registers.
-#if HWY_TARGET <= HWY_AVX3
-constexpr int kHeld = 16;
-#else
-constexpr int kHeld = 8;
-#endif
+// Keys that are read side by side, so that sums are read and written less often.
+constexpr int kTogether = 4;
 
 HWY_INLINE float dot(const float* a, const float* b, int64_t count) {
   return sum_of(count, [&](int64_t i, int64_t lanes)
@@ -76,18 +72,17 @@ HWY_INLINE float gaussian(const AttentionRun& run, int64_t j) {
   return hn::GetLane(vmath::exp_nonpositive(d, hn::Set(d, -0.5f * x * x)));
 }
 
-// out[c ...] = sum_j weight(j) v[j][c ...] for kVectors vectors from c on.
-template <int kVectors>
-HWY_INLINE void weigh(const AttentionRun& run, int64_t c) {
-  V sums[kVectors];
-  for (int i = 0; i < kVectors; ++i) sums[i] = hn::Zero(d);
-  for (int64_t j = 0; j < run.count; ++j) {
-    const V weight = hn::Set(d, run.soft[j] * gaussian(run, j));
-    const float* value = run.v + j * run.v_row + c;
-    for (int i = 0; i < kVectors; ++i)
-      sums[i] = hn::MulAdd(weight, hn::LoadU(d, value + i * kLanes), sums[i]);
-  }
-  for (int i = 0; i < kVectors; ++i) hn::StoreU(sums[i], d, run.out + c + i * kLanes);
+// out += sum of weight(j) v[j] over kRows keys from j on.
+template <int kRows>
+HWY_INLINE void weigh(const AttentionRun& run, int64_t j) {
+  V weight[kRows];
+  for (int i = 0; i < kRows; ++i) weight[i] = hn::Set(d, run.soft[j + i] * gaussian(run, j + i));
+  const float* const v = run.v + j * run.v_row;
+  for_vectors(run.dv, [&](int64_t c, int64_t lanes) HWY_ATTR {
+    V sum = load(run.out + c, lanes);
+    for (int i = 0; i < kRows; ++i) sum = hn::MulAdd(weight[i], load(v + i * run.v_row + c, lanes), sum);
+    store(sum, run.out + c, lanes);
+  });
 }
 
 void forward(const RunScore& score, const AttentionRun& run, float* scratch) {
@@ -113,15 +108,10 @@ void forward(const RunScore& score, const AttentionRun& run, float* scratch) {
       run.soft[j] = score.scale * dot(q, run.k + j * run.k_row, score.d);
   }
   softmax(run.soft, run.count);
-  int64_t c = 0;
-  for (; c + kHeld * kLanes <= run.dv; c += kHeld * kLanes) weigh<kHeld>(run, c);
-  for (; c + kLanes <= run.dv; c += kLanes) weigh<1>(run, c);
-  if (c == run.dv) return;
-  V sum = hn::Zero(d);
-  for (int64_t j = 0; j < run.count; ++j)
-    sum = hn::MulAdd(hn::Set(d, run.soft[j] * gaussian(run, j)),
-                     load_first(d, run.v + j * run.v_row + c, run.dv - c), sum);
-  store_first(sum, d, run.out + c, run.dv - c);
+  for (int64_t c = 0; c < run.dv; ++c) run.out[c] = 0;
+  int64_t j = 0;
+  for (; j + kTogether <= run.count; j += kTogether) weigh<kTogether>(run, j);
+  for (; j < run.count; ++j) weigh<1>(run, j);
 }
 
 // scores' gradients, in place of `x`: soft (x - sum soft x).
@@ -145,43 +135,34 @@ HWY_INLINE void additive_back(const RunScore& score, const AttentionRunBackward&
   }
 }
 
-// x = 2 r of tanh = 1 - x, so the slope of tanh is 4 (r - r^2): kVectors of them, columns c ..., of dq.
-template <int kVectors>
+// dq += what kRows keys from j on give. With r as above, the slope of tanh is 4 (r - r^2); the factor 4 vector is the
+// caller's.
+template <int kRows>
 HWY_INLINE void exponential_query(const RunScore& score, const AttentionRunBackward& b, const float* d_scores,
-                                  int64_t c) {
-  V q[kVectors], sums[kVectors];
-  for (int i = 0; i < kVectors; ++i) {
-    q[i] = hn::LoadU(d, b.run.q + c + i * kLanes);
-    sums[i] = hn::Zero(d);
-  }
-  for (int64_t j = 0; j < b.run.count; ++j) {
-    const float* k = b.run.k + j * b.run.k_row + c;
-    const V slope = hn::Set(d, d_scores[j]);
-    for (int i = 0; i < kVectors; ++i) {
-      const V r = inverse_of(q[i], hn::LoadU(d, k + i * kLanes));
-      sums[i] = hn::MulAdd(slope, hn::NegMulAdd(r, r, r), sums[i]);
+                                  int64_t j) {
+  V slope[kRows];
+  for (int i = 0; i < kRows; ++i) slope[i] = hn::Set(d, d_scores[j + i]);
+  const float* const k = b.run.k + j * b.run.k_row;
+  for_vectors(score.d, [&](int64_t c, int64_t lanes) HWY_ATTR {
+    const V q = load(b.run.q + c, lanes);
+    V sum = load(b.dq + c, lanes);
+    for (int i = 0; i < kRows; ++i) {
+      const V r = inverse_of(q, load(k + i * b.run.k_row + c, lanes));
+      sum = hn::MulAdd(slope[i], hn::NegMulAdd(r, r, r), sum);
     }
-  }
-  for (int i = 0; i < kVectors; ++i) {
-    const V four = hn::Mul(hn::Set(d, 4.0f), hn::LoadU(d, score.vector + c + i * kLanes));
-    hn::StoreU(hn::Mul(four, sums[i]), d, b.dq + c + i * kLanes);
-  }
+    store(sum, b.dq + c, lanes);
+  });
 }
 
 HWY_INLINE void exponential_back(const RunScore& score, const AttentionRunBackward& b,
                                  const float* d_scores) {
-  int64_t c = 0;
-  for (; c + kHeld * kLanes <= score.d; c += kHeld * kLanes) exponential_query<kHeld>(score, b, d_scores, c);
-  for (; c + kLanes <= score.d; c += kLanes) exponential_query<1>(score, b, d_scores, c);
-  if (c == score.d) return;
-  const int64_t lanes = score.d - c;
-  const V q = load(b.run.q + c, lanes);
-  V sum = hn::Zero(d);
-  for (int64_t j = 0; j < b.run.count; ++j) {
-    const V r = inverse_of(q, load(b.run.k + j * b.run.k_row + c, lanes));
-    sum = hn::MulAdd(hn::Set(d, d_scores[j]), hn::NegMulAdd(r, r, r), sum);
-  }
-  store(hn::Mul(hn::Mul(hn::Set(d, 4.0f), load(score.vector + c, lanes)), sum), b.dq + c, lanes);
+  int64_t j = 0;
+  for (; j + kTogether <= b.run.count; j += kTogether) exponential_query<kTogether>(score, b, d_scores, j);
+  for (; j < b.run.count; ++j) exponential_query<1>(score, b, d_scores, j);
+  for_vectors(score.d, [&](int64_t c, int64_t lanes) HWY_ATTR {
+    const V four = hn::Mul(hn::Set(d, 4.0f), load(score.vector + c, lanes));
+    store(hn::Mul(four, load(b.dq + c, lanes)), b.dq + c, lanes);
+  });
 }
 
 // The columns c ... of dk and d_vector: kVectors of them, the last with so many lanes.
@@ -227,10 +208,10 @@ HWY_INLINE void exponential_keys(const RunScore& score, const AttentionKeysBackw
 }
 
 void keys_backward(const RunScore& score, const AttentionKeysBackward& b) {
-  constexpr int kTogether = 4;
+  constexpr int kVectors = 4;
   int64_t c = 0;
-  for (; c + kTogether * kLanes <= score.d; c += kTogether * kLanes)
-    exponential_keys<kTogether>(score, b, c, kLanes);
+  for (; c + kVectors * kLanes <= score.d; c += kVectors * kLanes)
+    exponential_keys<kVectors>(score, b, c, kLanes);
   for (; c < score.d; c += kLanes) exponential_keys<1>(score, b, c, HWY_MIN(kLanes, score.d - c));
 }
 
