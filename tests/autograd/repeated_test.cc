@@ -6,6 +6,7 @@
 #include "autograd/gradient_check.h"
 #include "autograd/ops.h"
 #include "autograd/ops_attentive.h"
+#include "base/parallel.h"
 
 namespace fovea {
 namespace {
@@ -46,7 +47,7 @@ TEST(RepeatedLinear, GivesWhatLinearGives) {
       const auto expect_near = [](const Tensor& got, const Tensor& expected) {
         ASSERT_EQ(got.shape(), expected.shape());
         float largest = 1;
-        for (const float x : expected.span()) largest = std::max(largest, std::fabs(x));
+        for (const float value : expected.span()) largest = std::max(largest, std::fabs(value));
         for (int64_t i = 0; i < got.count(); ++i)
           ASSERT_NEAR(got.data()[i], expected.data()[i], 1e-5 * largest);
       };
@@ -66,6 +67,30 @@ TEST(RepeatedLinear, AWeightMadeOnTheTapePassesItsGradientOn) {
         return layer(slice(layer(in[0]), 1, 0, 3));
       },
       {random_tensor({4, 3}, 1), random_tensor({2, 3}, 2), random_tensor({3, 3}, 3)});
+}
+
+TEST(RepeatedOps, BytesDoNotDependOnThreads) {
+  constexpr int64_t kRows = 48, kHidden = 160, kKeys = 20;
+  const auto gradients = [&](int threads) {
+    set_num_threads(threads);
+    const Var weight(random_tensor({4 * kHidden, kHidden}, 1), true),
+        query(random_tensor({kHidden, kHidden}, 2), true), vector(random_tensor({kHidden}, 3), true),
+        keys(random_tensor({kRows * kKeys, kHidden}, 4), true),
+        values(random_tensor({kRows * kKeys, 4 * kHidden}, 5), true);
+    const RepeatedLinear product(weight), ask(query);
+    const RepeatedRuns look(keys, values, {.family = kernels::ScoreFamily::additive, .vector = vector});
+    const std::vector<int64_t> ones(kRows, 1), counts(kRows, kKeys);
+    const KeyRuns runs = KeyRuns::sentences(ones, counts);
+    LstmState state{Var(random_tensor({kRows, kHidden}, 6)), Var(random_tensor({kRows, kHidden}, 7))};
+    for (int t = 0; t < 3; ++t)
+      state = lstm_gates(product(state.h), look(ask(state.h), runs).out, {}, state.c);
+    sum(state.h).backward();
+    set_num_threads(0);
+    std::vector<std::vector<float>> all;
+    for (const Var& v : {weight, query, vector, keys, values}) all.push_back(v.grad().to_vector());
+    return all;
+  };
+  EXPECT_EQ(gradients(1), gradients(3));
 }
 
 TEST(LstmGates, GradientsMatchFiniteDifferences) {
