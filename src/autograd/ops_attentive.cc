@@ -28,8 +28,49 @@ void KeyRuns::measure() {
   longest = count.empty() ? 0 : *std::max_element(count.begin(), count.end());
 }
 
-SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& runs, const RunScore& score,
-                     const RunGaussian& gaussian, bool want_weights) {
+struct RepeatedRuns::Pass {
+  Var k, v;
+  RunScore score;
+  Tensor keys, values, vector;
+  Tensor exponentials;  // of the keys, where they are of use and small enough
+  // What calls have left for the gradient of the keys.
+  struct Call {
+    KeyRuns runs;
+    Tensor q, d_scores;
+  };
+  std::vector<Call> calls;
+
+  void finish() {
+    if (calls.empty()) return;
+    std::vector<kernels::Runs> runs;
+    std::vector<kernels::RunQueriesSeen> seen;
+    for (const Call& call : calls) runs.push_back(kernel_runs(call.runs, {}, 0, call.d_scores));
+    for (size_t i = 0; i < calls.size(); ++i)
+      seen.push_back({&runs[i], calls[i].q.data(), calls[i].d_scores.data()});
+    const Tensor dk(k.shape()), d_vector(vector.shape());
+    kernels::RunScore exponential = kernel_score(score, k.size(1), vector);
+    exponential.exponential = true;
+    kernels::run_keys_gradient(exponential, seen, exponentials.data(), dk.data(), d_vector.data());
+    pass(k, dk);
+    pass(score.vector, d_vector);
+    calls.clear();
+  }
+};
+
+RepeatedRuns::RepeatedRuns(const Var& k, const Var& v, const RunScore& score)
+    : RepeatedRuns(k, v, score, true) {}
+
+RepeatedRuns::RepeatedRuns(const Var& k, const Var& v, const RunScore& score, bool repeated)
+    : pass_(std::make_shared<Pass>(Pass{k, v, score, dense(k), dense(v), dense(score.vector), {}, {}})) {
+  if (!repeated || score.family != kernels::ScoreFamily::additive) return;
+  const Tensor made(k.shape());
+  if (kernels::run_exponentials(pass_->keys.data(), made.data(), made.count())) pass_->exponentials = made;
+  joint_ = record({}, {k, score.vector}, [pass = pass_](const Tensor&) { pass->finish(); });
+}
+
+RepeatedRuns::Seen RepeatedRuns::attend(const Var& q, const KeyRuns& runs, const RunGaussian& gaussian,
+                                        bool want_weights) const {
+  const Var &k = pass_->k, &v = pass_->v, &vector = pass_->score.vector, &centre = gaussian.centre;
   check_runs(runs);
   require(q.rank() == 2 && k.rank() == 2 && v.rank() == 2, "attention: got q ", q.shape(), ", k ", k.shape(),
           ", v ", v.shape(), ", wanted packed rows");
@@ -37,52 +78,69 @@ SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& ru
   check_shape("q", q, {queries, d});
   check_shape("k", k, {runs.keys(), d});
   check_shape("v", v, {runs.keys(), dv});
-  if (gaussian.centre.defined()) check_shape("predicted positions", gaussian.centre, {queries});
+  if (centre.defined()) check_shape("predicted positions", centre, {queries});
   struct Job {
     KeyRuns runs;
-    Tensor q, k, v, vector, centre, soft;
-    kernels::AttentionRunsForward call;
+    Tensor q, centre, soft;
+    bool exponential = false;
+    kernels::AttentionRunsForward call{};
   };
-  const auto job = std::make_shared<Job>(Job{runs,
-                                             dense(q),
-                                             dense(k),
-                                             dense(v),
-                                             dense(score.vector),
-                                             dense(gaussian.centre),
-                                             Tensor({queries, runs.longest}),
-                                             {}});
+  const auto job = std::make_shared<Job>(
+      Job{.runs = runs, .q = dense(q), .centre = dense(centre), .soft = Tensor({queries, runs.longest})});
+  if (pass_->exponentials.defined()) {
+    const Tensor made(q.shape());
+    job->exponential = kernels::run_exponentials(job->q.data(), made.data(), made.count());
+    if (job->exponential) job->q = made;
+  }
   const Tensor out({queries, dv});
-  job->call = {.score = kernel_score(score, d, job->vector),
+  job->call = {.score = kernel_score(pass_->score, d, pass_->vector),
                .runs = kernel_runs(job->runs, job->centre, gaussian.sigma, job->soft),
                .dv = dv,
                .q = job->q.data(),
-               .k = job->k.data(),
-               .v = job->v.data(),
+               .k = (job->exponential ? pass_->exponentials : pass_->keys).data(),
+               .v = pass_->values.data(),
                .out = out.data()};
+  job->call.score.exponential = job->exponential;
   kernels::attention_runs_forward(job->call);
-  SeenRuns result;
-  if (want_weights) result.weights = weights_of(job->call.runs, queries);
-  const Var vector = score.vector, centre = gaussian.centre;
-  result.out = record(out, {q, k, v, vector, centre}, [=](const Tensor& grad) {
-    const Tensor dq(q.shape()), d_v = gradient_of(v), d_vector = gradient_of(vector);
-    // Added to what is there: a decoder asks the same keys at every step.
-    const Tensor dk = k.requires_grad() ? k.grad_buffer() : Tensor::zeros(k.shape());
-    const Tensor d_centre = centre.defined() ? Tensor(centre.shape()) : Tensor();
-    const Tensor d_out = grad.contiguous();
-    kernels::attention_runs_backward({.forward = job->call,
-                                      .d_out = d_out.data(),
-                                      .dq = dq.data(),
-                                      .dk = dk.data(),
-                                      .dv = data_of(d_v),
-                                      .d_vector = data_of(d_vector),
-                                      .d_centre = data_of(d_centre),
-                                      .add_dk = true});
-    pass(q, dq);
-    pass(v, d_v);
-    pass(vector, d_vector);
-    pass(centre, d_centre);
-  });
-  return result;
+  std::vector<Tensor> values{out};
+  if (want_weights) values.push_back(weights_of(job->call.runs, queries));
+  const Var parents[] = {q, k, v, vector, centre, joint_};
+  const std::vector<Var> results =
+      record_many(std::move(values), parents, [=, pass_of_calls = pass_](std::span<const Tensor> grads) {
+        const Tensor dq(q.shape()), d_v = gradient_of(v);
+        const Tensor d_vector = job->exponential ? Tensor() : gradient_of(vector);
+        // Added to what is there: a decoder asks the same keys at every step.
+        Tensor dk, d_scores;
+        if (job->exponential)
+          d_scores = Tensor(job->soft.shape());
+        else
+          dk = k.requires_grad() ? k.grad_buffer() : Tensor::zeros(k.shape());
+        const Tensor d_centre = centre.defined() ? Tensor(centre.shape()) : Tensor();
+        const Tensor d_out = grads[0].defined() ? grads[0].contiguous() : Tensor::zeros({queries, dv});
+        const Tensor d_weights = grads.size() > 1 && grads[1].defined() ? grads[1].contiguous() : Tensor();
+        kernels::attention_runs_backward({.forward = job->call,
+                                          .d_out = d_out.data(),
+                                          .d_weights = data_of(d_weights),
+                                          .dq = dq.data(),
+                                          .dk = data_of(dk),
+                                          .dv = data_of(d_v),
+                                          .d_vector = data_of(d_vector),
+                                          .d_centre = data_of(d_centre),
+                                          .add_dk = true,
+                                          .d_scores = data_of(d_scores)});
+        if (job->exponential) pass_of_calls->calls.push_back({std::move(job->runs), job->q, d_scores});
+        pass(q, dq);
+        pass(v, d_v);
+        pass(vector, d_vector);
+        pass(centre, d_centre);
+      });
+  return {results[0], want_weights ? results[1] : Var()};
+}
+
+SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& runs, const RunScore& score,
+                     const RunGaussian& gaussian, bool want_weights) {
+  const RepeatedRuns::Seen seen = RepeatedRuns(k, v, score, false).attend(q, runs, gaussian, want_weights);
+  return {seen.out, want_weights ? seen.weights.value() : Tensor()};
 }
 
 AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, bool want_weights) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,32 @@ struct RunGaussian {
 // q: [queries, d], k: [keys, d], v: [keys, dv]. Weights are only made where wanted.
 SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& runs, const RunScore& score,
                      const RunGaussian& gaussian = {}, bool want_weights = false);
+
+// attend_runs() with keys and values that a decoder asks at every step of a pass, with what the steps share made once:
+// of additive scores the keys' exponentials, and their gradient. Made anew for each pass; keys and score vector must
+// keep their values until backward() has run.
+class RepeatedRuns {
+ public:
+  RepeatedRuns(const Var& k, const Var& v, const RunScore& score);
+  struct Seen {
+    Var out;      // [queries, dv]
+    Var weights;  // as in SeenRuns, with a gradient; undefined unless wanted
+  };
+  // The runs of all calls have the same sentences and keys.
+  Seen operator()(const Var& q, const KeyRuns& runs, bool want_weights = false) const {
+    return attend(q, runs, {}, want_weights);
+  }
+
+ private:
+  friend SeenRuns attend_runs(const Var&, const Var&, const Var&, const KeyRuns&, const RunScore&,
+                              const RunGaussian&, bool);
+  struct Pass;
+  RepeatedRuns(const Var& k, const Var& v, const RunScore& score, bool repeated);
+  Seen attend(const Var& q, const KeyRuns& runs, const RunGaussian& gaussian, bool want_weights) const;
+
+  std::shared_ptr<Pass> pass_;
+  Var joint_;  // without a value: its turn in backward() comes after those of all calls
+};
 
 // A GRU that looks before every step; see kernels/recurrent/attentive_gru.h. Steps are the runs' queries.
 struct AttentiveGru {

@@ -18,9 +18,9 @@ NormSizes check(const Var& x, const Var& weight, const Var& bias) {
   require(x.rank() >= 1, "layer_norm: got a single number, wanted [..., d]");
   const int64_t d = x.size(-1);
   for (const Var* parameter : {&weight, &bias}) {
-    require(!parameter->defined() || parameter->shape() == Shape{d},
-            "layer_norm: got a weight or bias of shape ", parameter->defined() ? parameter->shape() : Shape{},
-            " for input ", x.shape(), ", wanted [", d, "]");
+    if (parameter->defined() && (parameter->rank() != 1 || parameter->size(0) != d))
+      fail("layer_norm: got a weight or bias of shape ", parameter->shape(), " for input ", x.shape(),
+           ", wanted [", d, "]");
   }
   return {x.shape().count(0, x.rank() - 1), d};
 }
@@ -100,6 +100,7 @@ Var layer_norm(const Var& x, const Var& weight, const Var& bias, float epsilon) 
                          .y = y.data(),
                          .mean = keep ? saved.mean.data() : nullptr,
                          .rstd = keep ? saved.rstd.data() : nullptr});
+  if (!keep) return Var(std::move(y));
   return record(std::move(y), {x, weight, bias}, [x, weight, bias, saved](const Tensor& grad) {
     run_backward({{}, x, weight, bias}, saved, {}, grad, {});
   });
@@ -113,7 +114,13 @@ NormedSum residual_dropout_norm(const Var& x, const Var& residual, const Var& we
   const NormSizes sizes = check(x, weight, bias);
   const kernels::Dropout draws{.probability = p, .seed = seed};
   const Tensor from = x.value().contiguous(), base = residual.value().contiguous();
-  const Saved saved{Tensor(x.shape()), Tensor(Shape{sizes.rows}), Tensor(Shape{sizes.rows})};
+  const Var parents[] = {x, residual, weight, bias};
+  const bool keep = recording(parents);
+  Saved saved{Tensor(x.shape()), {}, {}};
+  if (keep) {
+    saved.mean = Tensor(Shape{sizes.rows});
+    saved.rstd = Tensor(Shape{sizes.rows});
+  }
   Tensor y(x.shape());
   kernels::norm_forward({.rows = sizes.rows,
                          .columns = sizes.columns,
@@ -125,9 +132,9 @@ NormedSum residual_dropout_norm(const Var& x, const Var& residual, const Var& we
                          .epsilon = epsilon,
                          .sum = saved.sum.data(),
                          .y = y.data(),
-                         .mean = saved.mean.data(),
-                         .rstd = saved.rstd.data()});
-  const Var parents[] = {x, residual, weight, bias};
+                         .mean = keep ? saved.mean.data() : nullptr,
+                         .rstd = keep ? saved.rstd.data() : nullptr});
+  if (!keep) return {Var(y), Var(saved.sum)};
   std::vector<Var> results = record_many({y, saved.sum}, parents, [=](std::span<const Tensor> grads) {
     if (grads[0].defined()) {
       run_backward({x, residual, weight, bias}, saved, draws, grads[0], grads[1]);

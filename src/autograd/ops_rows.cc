@@ -27,15 +27,14 @@ Var embedding(const Var& table, std::span<const int32_t> ids, const EmbeddingOpt
             table.shape(), ", wanted 0 to ", rows - 1);
   require(!added.defined() || added.shape() == Shape{count, d}, "embedding: got vectors to add of shape ",
           added.defined() ? added.shape() : Shape{}, ", wanted ", Shape{count, d});
-  std::vector<int32_t> kept(ids.begin(), ids.end());
   const Tensor weights = table.value().contiguous();
   const Tensor y({count, d});
   if (std::find(ids.begin(), ids.end(), padding) == ids.end()) {
-    kernels::gather_rows(weights.data(), d, kept, y.data());
+    kernels::gather_rows(weights.data(), d, ids, y.data());
   } else {
     for (int64_t i = 0; i < count; ++i) {
       float* row = y.data() + i * d;
-      const int32_t id = kept[static_cast<size_t>(i)];
+      const int32_t id = ids[static_cast<size_t>(i)];
       if (id == padding)
         std::fill(row, row + d, 0.0f);
       else
@@ -44,6 +43,8 @@ Var embedding(const Var& table, std::span<const int32_t> ids, const EmbeddingOpt
   }
   if (scale != 1) kernels::scale(scale, y.data(), y.data(), y.count());
   if (added.defined()) kernels::axpy(1, added.value().contiguous().data(), y.data(), y.count());
+  if (!recording({table, added})) return Var(y);
+  std::vector<int32_t> kept(ids.begin(), ids.end());
   return record(y, {table, added},
                 [table, added, kept = std::move(kept), padding, scale, d](const Tensor& grad) {
                   if (added.requires_grad()) added.add_grad(grad);

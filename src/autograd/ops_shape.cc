@@ -29,6 +29,7 @@ void add_strided(const Tensor& target, const Tensor& source) {
 }  // namespace
 
 Var reshape(const Var& x, const Shape& shape) {
+  if (!recording({x})) return Var(x.value().reshape(shape));
   return record(x.value().reshape(shape), {x},
                 [x](const Tensor& grad) { x.add_grad(grad.reshape(x.shape())); });
 }

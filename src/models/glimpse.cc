@@ -92,7 +92,13 @@ void GlimpseClassifier::check_pictures(const Tensor& pictures) const {
           sizes_.channels, "]");
 }
 
-Var GlimpseClassifier::see(const Tensor& pictures, const Tensor& locations, int64_t copies) const {
+GlimpseClassifier::Steps::Steps(const GlimpseClassifier& model)
+    : what(model.what_), where(model.where_), glimpse(model.glimpse_) {
+  if (model.rnn_) rnn.emplace(*model.rnn_);
+}
+
+Var GlimpseClassifier::see(const Steps& steps, const Tensor& pictures, const Tensor& locations,
+                           int64_t copies) const {
   const kernels::GlimpseShape shape{.pictures = pictures.size(0),
                                     .height = pictures.size(1),
                                     .width = pictures.size(2),
@@ -102,8 +108,9 @@ Var GlimpseClassifier::see(const Tensor& pictures, const Tensor& locations, int6
                                     .scales = sizes_.scales};
   const Tensor seen({shape.rows(), shape.features()});
   kernels::glimpses(shape, pictures.data(), locations.data(), seen.data());
-  const Var parts[] = {what_(Var(seen), Activation::relu), where_(Var(locations), Activation::relu)};
-  return glimpse_(concat(parts, 1), Activation::relu);
+  const Var parts[] = {steps.what(Var(seen), Activation::relu),
+                       steps.where(Var(locations), Activation::relu)};
+  return steps.glimpse(concat(parts, 1), Activation::relu);
 }
 
 GlimpseClassifier::State GlimpseClassifier::first_state(int64_t rows) const {
@@ -111,10 +118,11 @@ GlimpseClassifier::State GlimpseClassifier::first_state(int64_t rows) const {
   return {zeros, lstm_ ? zeros : Var()};
 }
 
-GlimpseClassifier::State GlimpseClassifier::next(const Var& glimpse, const State& state) const {
+GlimpseClassifier::State GlimpseClassifier::next(const Steps& steps, const Var& glimpse,
+                                                 const State& state) const {
   if (lstm_) return (*lstm_)(glimpse, state);
   const Var parts[] = {state.h, glimpse};
-  return {(*rnn_)(concat(parts, 1), Activation::relu), {}};
+  return {(*steps.rnn)(concat(parts, 1), Activation::relu), {}};
 }
 
 std::vector<Tensor> GlimpseClassifier::logits_of(const std::vector<Var>& states) const {
@@ -137,28 +145,24 @@ Ram::Ram(const RamConfig& config, Rng& rng)
   add_child("baseline", baseline_);
 }
 
-Var Ram::mean_location(const Var& states) const {
-  return tanh(locate2_(locate1_(states, Activation::relu)));
-}
-
 Ram::Walk Ram::walk(const Tensor& pictures, int64_t copies, const Tensor& noise) const {
   check_pictures(pictures);
   const int64_t rows = pictures.size(0) * copies;
+  const Steps steps(*this);
   State state = first_state(rows);
-  Walk walk{{state.h}, {}, {}};
+  Walk walk{{state.h}, {}, {}, {}};
+  const nn::LinearSteps locate1(locate1_), locate2(locate2_);
   for (int64_t t = 0; t < config_.glimpses; ++t) {
-    Tensor drawn;
-    {
-      const NoGrad choice_is_constant;
-      drawn = mean_location(state.h).value().contiguous();
-    }
+    const Var mean = tanh(locate2(locate1(state.h.detach(), Activation::relu)));
+    const Tensor drawn = mean.value().clone();
     if (noise.defined())
       for (int64_t i = 0; i < 2 * rows; ++i)
         drawn.data()[i] += config_.deviation * noise.data()[t * 2 * rows + i];
     const Tensor location(drawn.shape());
     for (int64_t i = 0; i < 2 * rows; ++i) location.data()[i] = std::clamp(drawn.data()[i], -1.0f, 1.0f);
-    state = next(see(pictures, location, copies), state);
+    state = next(steps, see(steps, pictures, location, copies), state);
     walk.states.push_back(state.h);
+    walk.means.push_back(mean);
     walk.drawn.push_back(drawn);
     walk.locations.push_back(location);
   }
@@ -178,7 +182,7 @@ Var Ram::loss(const Tensor& pictures, std::span<const int32_t> labels, const Ten
   const Var logits = classify(path.states.back());
   const Var cross = cross_entropy(logits, repeated(labels, config_.copies));
 
-  // The states that locations were chosen in, all at once: one product for all glimpses.
+  // The states that locations were chosen in, all at once: the baseline is one product.
   std::vector<Var> before, drawn;
   for (int64_t t = 0; t < glimpses; ++t) {
     before.push_back(path.states[static_cast<size_t>(t)].detach());
@@ -191,7 +195,7 @@ Var Ram::loss(const Tensor& pictures, std::span<const int32_t> labels, const Ten
   for (int64_t t = 0; t < glimpses; ++t) std::copy(right.begin(), right.end(), reward.data() + t * rows);
   const Var miss = expected - Var(reward);
   const Var log_p =
-      gaussian_log_probability(mean_location(states), concat(drawn, 0).value(), config_.deviation);
+      gaussian_log_probability(concat(path.means, 0), concat(drawn, 0).value(), config_.deviation);
   const float weight = config_.reinforce * static_cast<float>(glimpses);
   return cross + mean(miss * miss) + reinforce_loss(log_p, reward, expected.value()) * weight;
 }
@@ -222,7 +226,8 @@ SoftGlimpses::SoftGlimpses(const SoftGlimpseConfig& config, Rng& rng)
 SoftGlimpses::Walk SoftGlimpses::walk(const Tensor& pictures, nn::Context& context, bool weights) const {
   check_pictures(pictures);
   const int64_t count = pictures.size(0), places = config_.grid * config_.grid;
-  const Var seen = see(pictures, raster(count, config_.grid), places);
+  const Steps steps(*this);
+  const Var seen = see(steps, pictures, raster(count, config_.grid), places);
   const Var keys = reshape(key_(seen), {count, 1, places, config_.features});
   const Var values = reshape(seen, {count, 1, places, config_.hidden});
   State state = first_state(count);
@@ -238,7 +243,7 @@ SoftGlimpses::Walk SoftGlimpses::walk(const Tensor& pictures, nn::Context& conte
     const Var query = reshape(query_(state.h), {count, 1, 1, config_.features});
     const AttentionResult found = attend(query, keys, values, spec_, request);
     if (found.log_probability.defined()) nn::keep_choices(context, found.log_probability);
-    state = next(reshape(found.output, {count, config_.hidden}), state);
+    state = next(steps, reshape(found.output, {count, config_.hidden}), state);
     walk.states.push_back(state.h);
     if (weights) walk.weights.push_back(found.weights.contiguous().reshape({count, places}));
   }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -19,6 +20,7 @@
 #include "attention/spec.h"
 #include "models/size_ranges.h"
 #include "nn/layers.h"
+#include "nn/linear_steps.h"
 #include "nn/recurrent.h"
 
 namespace fovea::models {
@@ -127,13 +129,20 @@ class GlimpseClassifier : public nn::Module {
  protected:
   using State = LstmState;  // c: of an LSTM alone
 
+  // The layers of one pass, which applies them at every glimpse.
+  struct Steps {
+    explicit Steps(const GlimpseClassifier& model);
+    nn::LinearSteps what, where, glimpse;
+    std::optional<nn::LinearSteps> rnn;
+  };
+
   GlimpseClassifier(const GlimpseSizes& sizes, Rng& rng);
   // Throws Error unless pictures are [N, H, W, channels].
   void check_pictures(const Tensor& pictures) const;
   // locations: [N copies, 2] -> features of the glimpses, [N copies, hidden].
-  Var see(const Tensor& pictures, const Tensor& locations, int64_t copies) const;
+  Var see(const Steps& steps, const Tensor& pictures, const Tensor& locations, int64_t copies) const;
   State first_state(int64_t rows) const;
-  State next(const Var& glimpse, const State& state) const;
+  State next(const Steps& steps, const Var& glimpse, const State& state) const;
   Var classify(const Var& states) const { return output_(states); }
   // Of states [glimpses][rows, hidden], in one product.
   std::vector<Tensor> logits_of(const std::vector<Var>& states) const;
@@ -168,12 +177,12 @@ class Ram : public GlimpseClassifier {
  private:
   struct Walk {
     std::vector<Var> states;        // [rows, hidden]: before the first glimpse, then after each
+    std::vector<Var> means;         // [rows, 2]: of the locations, as functions of the states' values
     std::vector<Tensor> drawn;      // [rows, 2]: as drawn
     std::vector<Tensor> locations;  // as looked at
   };
   // noise: [glimpses, N copies, 2], or undefined for the means.
   Walk walk(const Tensor& pictures, int64_t copies, const Tensor& noise) const;
-  Var mean_location(const Var& states) const;  // [rows, hidden] -> [rows, 2]
 
   RamConfig config_;
   nn::Linear locate1_, locate2_, baseline_;

@@ -127,21 +127,25 @@ ShowAttendTell::Pass ShowAttendTell::pass(const CaptionBatch& batch, const PassO
           " captions, wanted one picture for each, the longest caption first");
   const Memory memory = encode(batch.features, context);
   const std::vector<int64_t> lengths(batch.lengths.begin(), batch.lengths.end());
+  // What the kernel looks with gives its weights with their gradient; for other selections values have more columns.
+  const bool trained_weights = options.weights && options.selection == soft();
   const Var embedded = dropped(embedding(embedding_table, batch.in), config_.dropout, context);
-  const nn::GatedLstm steps{
-      .products = from_token_(embedded),
-      .h = memory.h,
-      .c = memory.c,
-      .keys = memory.keys,
-      .values = options.weights ? Var(with_places(batch.features.contiguous())) : memory.values,
-      .state = decoder.state,
-      .context = decoder.context,
-      .query_weight = attention.query_weight(),
-      .query_bias = attention.query_bias(),
-      .gate_weight = gate_weight,
-      .gate_bias = gate_bias,
-      .score = attention.score(),
-      .selection = options.selection};
+  const nn::GatedLstm steps{.products = from_token_(embedded),
+                            .h = memory.h,
+                            .c = memory.c,
+                            .keys = memory.keys,
+                            .values = options.weights && !trained_weights
+                                          ? Var(with_places(batch.features.contiguous()))
+                                          : memory.values,
+                            .state = decoder.state,
+                            .context = decoder.context,
+                            .query_weight = attention.query_weight(),
+                            .query_bias = attention.query_bias(),
+                            .gate_weight = gate_weight,
+                            .gate_bias = gate_bias,
+                            .score = attention.score(),
+                            .selection = options.selection,
+                            .trained_weights = trained_weights};
   const KeyRuns runs = attention.runs(lengths, memory.places);
   context.rows_of_example.assign(lengths.size(), 1);
   const bool shown = options.shown || attention_observer() != nullptr;

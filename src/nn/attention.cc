@@ -21,6 +21,13 @@ AttentionSpec spec_of_call(const AttentionSpec& own, const Pattern& pattern, flo
   return spec;
 }
 
+// Whether a step with a cache computes what the spec says: scaled_dot or dot / full / soft.
+bool steps(const AttentionSpec& spec) {
+  const Score& score = spec.score;
+  return (score.kind == ScoreKind::dot || score.kind == ScoreKind::scaled_dot) &&
+         spec.selection.kind == SelectionKind::soft && spec.terms == Terms{} && spec.pattern == full();
+}
+
 // [B, N, heads * D] -> [B, heads, N, D], a view.
 Var split_heads(const Var& x, int64_t heads) {
   return permute(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), {0, 2, 1, 3});
@@ -286,13 +293,10 @@ Var MultiHeadAttention::cross(const Var& query, const Var& key, const Var& value
 
 void MultiHeadAttention::fill(KeyValueCache& cache, const Var& source) const {
   check_input(source);
-  const AttentionSpec plain{.score = options_.spec.score,
-                            .selection = soft({.dropout = options_.spec.selection.dropout})};
-  require(options_.spec == plain && options_.spec.score.kind != ScoreKind::cosine && !options_.rotary,
-          "attention: got ", options_.spec, " for a decoder's step, wanted scaled_dot / full / soft");
-  const int64_t tokens = source.size(0) * source.size(1);
-  keys_values_.write(source.value().reshape({tokens, options_.width}),
-                     cache.append(tokens, 2 * options_.kv_heads * head_width_));
+  require(steps(options_.spec) && !options_.rotary, "attention: got ", options_.spec,
+          " for a decoder's step, wanted scaled_dot / full / soft");
+  keys_values_.write(source.value().contiguous(),
+                     cache.append(source.size(0) * source.size(1), 2 * options_.kv_heads * head_width_));
 }
 
 Var MultiHeadAttention::attend_cached(const Var& x, const Call& call) const {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "autograd/ops.h"
+#include "autograd/ops_repeated.h"
 #include "nn/runs.h"
 
 namespace fovea::nn {
@@ -58,6 +60,7 @@ class StepAttention {
                 Context& context)
       : selection_(selection), score_(score), keys_(keys), values_(values), context_(context) {
     counts_choices_ = !context.rows_of_example.empty();
+    if (selection == soft()) repeated_.emplace(keys, values, score);
   }
   // Keeps the weights, [steps, longest run] of all steps.
   void keep_weights(const KeyRuns& runs) { weights_ = Tensor::zeros({runs.queries(), runs.longest}); }
@@ -65,26 +68,28 @@ class StepAttention {
   // Of the last step, where hard selection drew.
   const Var& entropy() const { return entropy_; }
 
-  // query: [rows, d]. The runs are those of all steps.
-  Var operator()(const Var& query, const Step& step, const KeyRuns& runs, const RunGaussian& gaussian) {
+  // query: [rows, d]. The runs are those of all steps. want_weights: of this step, with a gradient (soft alone).
+  RepeatedRuns::Seen operator()(const Var& query, const Step& step, const KeyRuns& runs,
+                                const RunGaussian& gaussian, bool want_weights = false) {
     std::vector<int32_t> first, count;
     for (const int32_t token : step.tokens) {
       first.push_back(runs.first[static_cast<size_t>(token)]);
       count.push_back(runs.count[static_cast<size_t>(token)]);
     }
-    const SeenRuns seen = selection_ == soft() && !gaussian.centre.defined()
-                              ? by_kernel(query, step, runs, first, count)
-                              : by_algebra(query, step, runs, first, count, gaussian);
-    if (weights_.defined())
+    const bool keeps = weights_.defined();
+    const RepeatedRuns::Seen seen = repeated_ && !gaussian.centre.defined()
+                                        ? by_kernel(query, step, runs, first, count, keeps || want_weights)
+                                        : by_algebra(query, step, runs, first, count, gaussian);
+    if (keeps)
       for (size_t r = 0; r < step.tokens.size(); ++r)
-        std::copy_n(seen.weights.data() + static_cast<int64_t>(r) * seen.weights.size(1), count[r],
+        std::copy_n(seen.weights.value().data() + static_cast<int64_t>(r) * seen.weights.size(1), count[r],
                     weights_.data() + step.tokens[r] * weights_.size(1));
-    return seen.out;
+    return seen;
   }
 
  private:
-  SeenRuns by_kernel(const Var& query, const Step& step, const KeyRuns& runs, std::vector<int32_t> first,
-                     std::vector<int32_t> count) {
+  RepeatedRuns::Seen by_kernel(const Var& query, const Step& step, const KeyRuns& runs,
+                               std::vector<int32_t> first, std::vector<int32_t> count, bool want_weights) {
     // All sentences' keys, so that their gradient is one buffer for all steps; those that have ended ask nothing.
     KeyRuns now{.query_begin = std::vector<int64_t>(runs.query_begin.size()),
                 .key_begin = runs.key_begin,
@@ -93,10 +98,11 @@ class StepAttention {
     for (const int32_t s : step.sentences) now.query_begin[static_cast<size_t>(s) + 1] = 1;
     std::partial_sum(now.query_begin.begin(), now.query_begin.end(), now.query_begin.begin());
     now.measure();
-    return attend_runs(query, keys_, values_, now, score_, {}, weights_.defined());
+    return (*repeated_)(query, now, want_weights);
   }
-  SeenRuns by_algebra(const Var& query, const Step& step, const KeyRuns& runs, std::span<const int32_t> first,
-                      std::span<const int32_t> count, const RunGaussian& gaussian) {
+  RepeatedRuns::Seen by_algebra(const Var& query, const Step& step, const KeyRuns& runs,
+                                std::span<const int32_t> first, std::span<const int32_t> count,
+                                const RunGaussian& gaussian) {
     if (counts_choices_) {
       context_.rows_of_example.assign(runs.query_begin.size() - 1, 0);
       for (const int32_t s : step.sentences) context_.rows_of_example[static_cast<size_t>(s)] = 1;
@@ -104,13 +110,14 @@ class StepAttention {
     ChosenRuns seen = attend_runs_by(selection_, {query, keys_, values_, first, count, score_, gaussian},
                                      context_, weights_.defined());
     entropy_ = seen.entropy;
-    return seen;
+    return {seen.out, seen.weights.defined() ? Var(seen.weights) : Var()};
   }
 
   const Selection& selection_;
   const RunScore& score_;
   const Var &keys_, &values_;
   Context& context_;
+  std::optional<RepeatedRuns> repeated_;  // where the selection is one that the kernel does
   Tensor weights_;
   Var entropy_;
   bool counts_choices_;
@@ -125,13 +132,8 @@ Var gru_state(const Var& before, const Var& from_state, const Var& h) {
   return n + z * (h - n);
 }
 
-// The gates of an LSTM, i f g o; gates: [rows, 4 H].
-LstmState lstm_state(const Var& gates, const Var& c) {
-  const int64_t hidden = c.size(1);
-  const Var i = sigmoid(columns(gates, 0, hidden)), f = sigmoid(columns(gates, hidden, hidden));
-  const Var g = tanh(columns(gates, 2 * hidden, hidden)), o = sigmoid(columns(gates, 3 * hidden, hidden));
-  const Var next = f * c + i * g;
-  return {o * tanh(next), next};
+std::optional<RepeatedLinear> repeated(const Var& weight, const Var& bias) {
+  return weight.defined() ? std::optional<RepeatedLinear>(std::in_place, weight, bias) : std::nullopt;
 }
 
 }  // namespace
@@ -143,15 +145,15 @@ AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRun
   const std::vector<Step> steps = steps_of(runs);
   StepAttention look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
   if (want_weights) look.keep_weights(runs);
+  const RepeatedLinear from_state(decoder.weight, decoder.bias);
+  const std::optional<RepeatedLinear> query_of = repeated(decoder.query_weight, decoder.query_bias);
   Var h = decoder.state;
   std::vector<Var> states, contexts;
   for (const Step& step : steps) {
     h = gather(h, step.before);
-    const Var query =
-        decoder.query_weight.defined() ? linear(h, decoder.query_weight, decoder.query_bias) : h;
-    const Var seen = look(query, step, runs, {});
+    const Var seen = look(query_of ? (*query_of)(h) : h, step, runs, {}).out;
     const Var before = gather(decoder.products, step.tokens) + columns(seen, 0, 3 * hidden);
-    h = gru_state(before, linear(h, decoder.weight, decoder.bias), h);
+    h = gru_state(before, from_state(h), h);
     states.push_back(h);
     contexts.push_back(columns(seen, 3 * hidden, extra));
   }
@@ -169,6 +171,14 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
   for (int64_t l = 0; l < layers; ++l)
     state.push_back({reshape(slice(decoder.h, 0, l, 1), {sentences, hidden}),
                      reshape(slice(decoder.c, 0, l, 1), {sentences, hidden})});
+  struct Products {
+    RepeatedLinear input, state;
+  };
+  std::vector<Products> products;
+  for (const AttentiveLstm::Layer& layer : decoder.layers)
+    products.push_back({RepeatedLinear(layer.input, layer.bias), RepeatedLinear(layer.state)});
+  const RepeatedLinear combine(decoder.combine);
+  const std::optional<RepeatedLinear> query_of = repeated(decoder.query_weight, decoder.query_bias);
   Var fed(Tensor::zeros({sentences, hidden}));
   std::vector<Var> states;
   for (const Step& step : steps) {
@@ -180,18 +190,16 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
       own = {gather(own.h, step.before), gather(own.c, step.before)};
       if (l > 0 && decoder.dropout > 0)
         x = dropout(x, decoder.dropout, layer.seed + static_cast<uint64_t>(states.size()));
-      Var gates = linear(x, layer.input, layer.bias) + linear(own.h, layer.state);
-      if (l == 0) gates = gates + gather(decoder.products, step.tokens);
-      own = lstm_state(gates, own.c);
+      const Products& of = products[static_cast<size_t>(l)];
+      own = lstm_gates(of.input(x), of.state(own.h), l == 0 ? gather(decoder.products, step.tokens) : Var(),
+                       own.c);
       x = own.h;
     }
-    const Var query =
-        decoder.query_weight.defined() ? linear(x, decoder.query_weight, decoder.query_bias) : x;
     RunGaussian gaussian;
     if (decoder.position_weight.defined())
       gaussian = attention.predict_step(x, step.sentences, step.tokens, runs);
-    const Var seen = look(query, step, runs, gaussian);
-    fed = tanh(seen + linear(x, decoder.combine));
+    const Var seen = look(query_of ? (*query_of)(x) : x, step, runs, gaussian).out;
+    fed = tanh(seen + combine(x));
     states.push_back(fed);
   }
   runs.measure();
@@ -206,21 +214,17 @@ Var going_on(const Var& state, const Step& step) {
 }
 
 // All that a step asks of the state, one below the other: the LSTM's gates, the query, the gate.
-struct FromState {
-  explicit FromState(const GatedLstm& decoder) {
-    std::vector<Var> weights{decoder.state}, biases{Var(Tensor::zeros({decoder.state.size(0)}))};
-    const auto add = [&](const Var& part, const Var& part_bias) {
-      if (!part.defined()) return;
-      weights.push_back(part);
-      biases.push_back(part_bias.defined() ? part_bias : Var(Tensor::zeros({part.size(0)})));
-    };
-    add(decoder.query_weight, decoder.query_bias);
-    add(decoder.gate_weight, decoder.gate_bias);
-    weight = concat(weights, 0);
-    bias = concat(biases, 0);
-  }
-  Var weight, bias;
-};
+RepeatedLinear from_state_of(const GatedLstm& decoder) {
+  std::vector<Var> weights{decoder.state}, biases{Var(Tensor::zeros({decoder.state.size(0)}))};
+  const auto add = [&](const Var& part, const Var& part_bias) {
+    if (!part.defined()) return;
+    weights.push_back(part);
+    biases.push_back(part_bias.defined() ? part_bias : Var(Tensor::zeros({part.size(0)})));
+  };
+  add(decoder.query_weight, decoder.query_bias);
+  add(decoder.gate_weight, decoder.gate_bias);
+  return RepeatedLinear(concat(weights, 0), concat(biases, 0));
+}
 
 }  // namespace
 
@@ -236,15 +240,18 @@ GatedStates gated_lstm_by_steps(const GatedLstm& decoder, const KeyRuns& runs, C
       decoder.selection.kind == SelectionKind::soft && !context.training ? soft() : decoder.selection;
   StepAttention look(selection, decoder.score, decoder.keys, decoder.values, context);
   if (want_weights) look.keep_weights(runs);
-  const FromState from_state(decoder);
+  const RepeatedLinear from_state = from_state_of(decoder), from_context(decoder.context);
+  const bool weights = decoder.trained_weights;
+  FOVEA_ASSERT(!weights || (extra == 0 && selection == soft()));
   LstmState own{decoder.h, decoder.c};
   GatedStates result;
   if (want_weights && decoder.gate_weight.defined()) result.gates = Tensor({runs.queries()});
   std::vector<Var> states, contexts, extras, entropies;
   for (const Step& step : steps) {
     own = {going_on(own.h, step), going_on(own.c, step)};
-    const Var from = linear(own.h, from_state.weight, from_state.bias);
-    const Var seen = look(query > 0 ? columns(from, gates, query) : own.h, step, runs, {});
+    const Var from = from_state(own.h);
+    const auto [seen, of_step] =
+        look(query > 0 ? columns(from, gates, query) : own.h, step, runs, {}, weights);
     Var z = extra > 0 ? columns(seen, 0, width) : seen;
     if (decoder.gate_weight.defined()) {
       const Var beta = sigmoid(columns(from, gates + query, 1));
@@ -253,11 +260,11 @@ GatedStates gated_lstm_by_steps(const GatedLstm& decoder, const KeyRuns& runs, C
         for (size_t r = 0; r < step.tokens.size(); ++r)
           result.gates.data()[step.tokens[r]] = beta.value().data()[r];
     }
-    own = lstm_state(
-        gather(decoder.products, step.tokens) + columns(from, 0, gates) + linear(z, decoder.context), own.c);
+    own = lstm_gates(gather(decoder.products, step.tokens), columns(from, 0, gates), from_context(z), own.c);
     states.push_back(own.h);
     contexts.push_back(z);
     if (extra > 0) extras.push_back(columns(seen, width, extra));
+    if (weights) extras.push_back(of_step);
     if (look.entropy().defined()) entropies.push_back(look.entropy());
   }
   result.states = in_order(states, steps, runs.queries());

@@ -30,11 +30,14 @@ struct GatedLstm {
   Var gate_weight{}, gate_bias{};    // [1, H] and [1]; undefined: no gate
   RunScore score{};
   Selection selection = soft();  // the fused kernel looks where it is soft
+  bool trained_weights = false;  // soft alone, without E: the weights are given as `extra`
 };
 struct GatedStates {
   Var states;   // [steps, H]
   Var context;  // [steps, D]: z
-  Var extra{};  // [steps, E]: what was seen of the values' last E columns, without the gate; undefined for none
+  // [steps, E]: what was seen of the values' last E columns, without the gate; or the weights, [steps, longest run],
+  // where trained_weights are wanted; undefined for none
+  Var extra{};
   Var entropy{};          // [steps, 1]: hard, training: of the distributions drawn from
   Tensor weights, gates;  // [steps, longest run] and [steps], where wanted
 };

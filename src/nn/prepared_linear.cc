@@ -91,7 +91,7 @@ void PreparedLinear::multiply(const Block& block) const {
 void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
                          FunctionRef<void(int64_t, int64_t, int64_t, int64_t)> after) const {
   FOVEA_ASSERT(x.is_contiguous() && x.size(-1) == in_);
-  const int64_t rows = x.size(0);
+  const int64_t rows = x.shape().count(0, x.rank() - 1);
   const bool int8 = compute_ == Compute::int8;
   const kernels::Int8Kernels& kernels = kernels::int8_kernels();
   const int64_t groups = kernels.groups(in_);
@@ -127,7 +127,9 @@ void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
 }
 
 Tensor PreparedLinear::operator()(const Tensor& x, kernels::Epilogue activation) const {
-  Tensor y({x.size(0), out_});
+  Shape shape = x.shape();
+  shape.set(-1, out_);
+  Tensor y(shape);
   run(x, y.data(), 1, [&](int64_t begin, int64_t end, int64_t column, int64_t column_end) {
     if (activation == kernels::Epilogue::none) return;
     for (int64_t row = begin; row < end; ++row) {

@@ -29,11 +29,7 @@ Projection::Part joined(const std::vector<Projection::Part>& parts) {
 Var apply(const PreparedLinear& layer, const Var& x, Activation activation) {
   require(x.rank() >= 1 && x.size(-1) == layer.in(), "linear: got input of shape ", x.shape(),
           ", wanted [..., ", layer.in(), "]");
-  if (x.rank() == 2) return Var(layer(x.value().contiguous(), activation));
-  Shape shape = x.shape();
-  const int64_t rows = shape.count(0, shape.rank() - 1);
-  shape.set(-1, layer.out());
-  return Var(layer(x.value().reshape({rows, layer.in()}), activation).reshape(shape));
+  return Var(layer(x.value().contiguous(), activation));
 }
 
 const PreparedLinear* Projection::in_use() const {

@@ -121,21 +121,22 @@ TransformerDecoderLayer::TransformerDecoderLayer(const TransformerOptions& optio
 Stream TransformerDecoderLayer::step(const Stream& stream, const Var& memory, const LayerNorm* next,
                                      Context& context, const Visibility& visible,
                                      const LayerPlace& place) const {
-  const std::string self_name = join(place.name, "self"), cross_name = join(place.name, "cross");
+  std::string self_name, cross_name;
   MultiHeadAttention::Call self{
-      .pattern = visible.self,
-      .positions = visible.positions,
-      .name = self_name,
       .site = {.kind = AttentionSite::Kind::self, .decoder = true, .layer = place.layer}};
   MultiHeadAttention::Call cross{
-      .pattern = visible.cross,
-      .name = cross_name,
       .site = {.kind = AttentionSite::Kind::cross, .decoder = true, .layer = place.layer}};
   if (place.cache != nullptr) {
     self.cache = &place.cache->self;
     self.rows = &visible.cache->self;
     cross.cache = &place.cache->cross;
     cross.rows = &visible.cache->cross;
+  } else {
+    self.pattern = visible.self;
+    self.positions = visible.positions;
+    self.name = self_name = join(place.name, "self");
+    cross.pattern = visible.cross;
+    cross.name = cross_name = join(place.name, "cross");
   }
   const Var self_out = self_attn(input_of(stream, norm_first_), context, self);
   const Stream own =

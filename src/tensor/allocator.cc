@@ -3,9 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 #include <vector>
 
@@ -26,6 +26,13 @@ int64_t rounded_size(int64_t bytes) {
   return (bytes + unit - 1) / unit * unit;
 }
 
+// The place of a rounded size among all of them.
+size_t place_of(int64_t bytes) {
+  const auto last = static_cast<uint64_t>(bytes - 1);
+  const int power = std::bit_width(last) - 1;  // 5 at least
+  return static_cast<size_t>(8 * power) + (last >> (power - 3) & 7);
+}
+
 void* take_from_system(int64_t bytes) {
   const bool huge = bytes >= kHugePage;
   const int64_t alignment = huge ? kHugePage : kAlignment;
@@ -44,7 +51,7 @@ class Cache {
       const std::lock_guard lock(mutex_);
       use_.live_bytes += bytes;
       use_.peak_bytes = std::max(use_.peak_bytes, use_.live_bytes);
-      std::vector<void*>& free = free_[bytes];
+      std::vector<void*>& free = free_[place_of(bytes)];
       if (!free.empty()) {
         void* block = free.back();
         free.pop_back();
@@ -69,13 +76,14 @@ class Cache {
     const std::lock_guard lock(mutex_);
     use_.live_bytes -= bytes;
     use_.cached_bytes += bytes;
-    free_[bytes].push_back(block);
+    free_[place_of(bytes)].push_back(block);
   }
   void trim() {
     const std::lock_guard lock(mutex_);
-    for (auto& [bytes, blocks] : free_)
+    for (std::vector<void*>& blocks : free_) {
       for (void* block : blocks) std::free(block);
-    free_.clear();
+      blocks = {};
+    }
     use_.cached_bytes = 0;
   }
   MemoryUse use() {
@@ -89,7 +97,7 @@ class Cache {
 
  private:
   std::mutex mutex_;
-  std::map<int64_t, std::vector<void*>> free_;
+  std::array<std::vector<void*>, 8 * 64> free_;  // by place_of() their size
   MemoryUse use_;
 };
 

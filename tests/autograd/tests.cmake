@@ -5,6 +5,7 @@ target_compile_definitions(test_autograd_ops_golden_test PRIVATE FOVEA_GOLDEN="$
 fovea_test(autograd/recurrent_test grad)
 fovea_test(autograd/attentive_test grad)
 fovea_test(autograd/gates_test unit grad)
+fovea_test(autograd/repeated_test grad)
 fovea_test(autograd/conv_test grad golden)
 target_compile_definitions(test_autograd_conv_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
 fovea_test(autograd/upsample_test grad golden)

@@ -1,6 +1,7 @@
 #include "kernels/attention/run_attention.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -107,27 +108,75 @@ void run_values_gradient(const Runs& runs, const float* d_out, int64_t dv_width,
   });
 }
 
+bool run_exponentials(const float* x, float* y, int64_t count, Level level) {
+  constexpr int64_t kPiece = 1 << 14;
+  std::atomic<bool> small{true};
+  parallel_for(count, kPiece, [&](int64_t begin, int64_t end) {
+    int beyond = 0;
+    for (int64_t i = begin; i < end; ++i) beyond |= !(std::fabs(x[i]) <= kMostExponent);
+    if (beyond != 0) return small.store(false, std::memory_order_relaxed);
+    attention_runs_kernels(level).exponentials(x + begin, y + begin, end - begin);
+  });
+  return small.load();
+}
+
+void run_keys_gradient(const RunScore& score, std::span<const RunQueriesSeen> calls, const float* keys,
+                       float* dk, float* d_vector, Level level) {
+  const int64_t d = score.d, sentences = calls[0].runs->sentences;
+  std::vector<float> vectors(static_cast<size_t>(sentences * d));
+  parallel_chunks(sentences, [&](int64_t s) {
+    const int64_t key = calls[0].runs->key_begin[s], count = calls[0].runs->key_begin[s + 1] - key;
+    int64_t queries = 0;
+    for (const RunQueriesSeen& call : calls)
+      queries += call.runs->query_begin[s + 1] - call.runs->query_begin[s];
+    std::fill_n(dk + key * d, count * d, 0.0f);
+    float* const q = scratch_floats(1, queries * (d + count));
+    float* const d_scores = q + queries * d;
+    std::fill_n(d_scores, queries * count, 0.0f);
+    int64_t row = 0;
+    for (const RunQueriesSeen& call : calls)
+      for (int64_t i = call.runs->query_begin[s]; i < call.runs->query_begin[s + 1]; ++i, ++row) {
+        std::copy_n(call.q + i * d, d, q + row * d);
+        std::copy_n(call.d_scores + i * call.runs->soft_row, call.runs->count[i],
+                    d_scores + row * count + call.runs->first[i] - key);
+      }
+    attention_runs_kernels(level).keys_backward(score, {.queries = queries,
+                                                        .keys = count,
+                                                        .q = q,
+                                                        .k = keys + key * d,
+                                                        .d_scores = d_scores,
+                                                        .dk = dk + key * d,
+                                                        .d_vector = vectors.data() + s * d});
+  });
+  std::fill_n(d_vector, d, 0.0f);
+  for (int64_t s = 0; s < sentences; ++s)
+    for (int64_t c = 0; c < d; ++c) d_vector[c] += vectors[static_cast<size_t>(s * d + c)];
+}
+
 void attention_runs_backward(const AttentionRunsBackward& call, Level level) {
   const AttentionRunsForward& f = call.forward;
   const AttentionRunsKernels& kernels = attention_runs_kernels(level);
   const int64_t d = f.score.d, longest = longest_run(f.runs), sentences = f.runs.sentences;
   // A sentence's keys belong to one thread; the score vector's sums meet in the order of the sentences.
-  const bool additive = f.score.family == ScoreFamily::additive;
+  const bool additive = f.score.family == ScoreFamily::additive && call.dk != nullptr;
   std::vector<float> vectors(additive ? static_cast<size_t>(sentences * d) : 0);
   parallel_chunks(sentences, [&](int64_t s) {
-    if (!call.add_dk)
+    if (call.dk != nullptr && !call.add_dk)
       std::fill(call.dk + f.runs.key_begin[s] * d, call.dk + f.runs.key_begin[s + 1] * d, 0.0f);
     for (int64_t i = f.runs.query_begin[s]; i < f.runs.query_begin[s + 1]; ++i)
-      kernels.backward(f.score, {.run = placed(f, i),
-                                 .d_out = call.d_out + i * f.dv,
-                                 .dq = call.dq + i * d,
-                                 .dk = call.dk + f.runs.first[i] * d,
-                                 .d_vector = additive ? vectors.data() + s * d : nullptr,
-                                 .d_centre = call.d_centre == nullptr ? nullptr : call.d_centre + i,
-                                 .scratch = scratch_floats(0, longest + d)});
+      kernels.backward(
+          f.score, {.run = placed(f, i),
+                    .d_out = call.d_out + i * f.dv,
+                    .d_weights = call.d_weights == nullptr ? nullptr : call.d_weights + i * f.runs.soft_row,
+                    .dq = call.dq + i * d,
+                    .dk = call.dk == nullptr ? nullptr : call.dk + f.runs.first[i] * d,
+                    .d_vector = additive ? vectors.data() + s * d : nullptr,
+                    .d_centre = call.d_centre == nullptr ? nullptr : call.d_centre + i,
+                    .scratch = call.dk == nullptr ? call.d_scores + i * f.runs.soft_row
+                                                  : scratch_floats(0, longest + d)});
   });
   if (call.dv != nullptr) run_values_gradient(f.runs, call.d_out, f.dv, call.dv);
-  if (call.d_vector == nullptr) return;
+  if (call.d_vector == nullptr || call.dk == nullptr) return;
   std::fill_n(call.d_vector, d, 0.0f);
   for (int64_t s = 0; s < sentences; ++s)
     for (int64_t c = 0; c < d; ++c) call.d_vector[c] += vectors[s * d + c];

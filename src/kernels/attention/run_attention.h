@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/cpu.h"
 #include "kernels/attention/row_attention.h"
@@ -19,7 +20,11 @@ struct RunScore {
   float scale = 1;                // dot
   bool unit_query = false;        // dot: the query is divided by its length first
   const float* vector = nullptr;  // additive: [d]
+  // Additive: queries and keys are given as exp(2 x), for which the tanh of a sum costs little more than a reciprocal.
+  // Gradients are those of x. No |x| may exceed kMostExponent.
+  bool exponential = false;
 };
+inline constexpr float kMostExponent = 20;
 
 // One query and its keys.
 struct AttentionRun {
@@ -41,16 +46,31 @@ struct AttentionRun {
 struct AttentionRunBackward {
   AttentionRun run;              // as it was; out is not read
   const float* d_out = nullptr;  // [dv]
-  float* dq = nullptr;           // [d], overwritten
-  float* dk = nullptr;           // rows k_row apart, added to
-  float* d_vector = nullptr;     // additive: [d], added to
-  float* d_centre = nullptr;     // one number, overwritten; null without a gaussian
-  float* scratch = nullptr;      // count + d floats
+  // [count]: what the weights themselves have as a gradient, besides that of out; or null
+  const float* d_weights = nullptr;
+  float* dq = nullptr;        // [d], overwritten
+  float* dk = nullptr;        // rows k_row apart, added to; null with exponentials: keys_backward() makes it
+  float* d_vector = nullptr;  // additive: [d], added to; null where dk is
+  float* d_centre = nullptr;  // one number, overwritten; null without a gaussian
+  float* scratch =
+      nullptr;  // count + d floats, additive: count; holds the gradients of the scores afterwards
+};
+
+// The gradients of keys and score vector by all queries of a sentence at once, additive scores of exponentials.
+struct AttentionKeysBackward {
+  int64_t queries = 0, keys = 0;
+  const float* q = nullptr;         // [queries, d]
+  const float* k = nullptr;         // [keys, d]
+  const float* d_scores = nullptr;  // [queries, keys]: 0 where a query does not see a key
+  float* dk = nullptr;              // [keys, d], added to
+  float* d_vector = nullptr;        // [d], added to
 };
 
 struct AttentionRunsKernels {
   void (*forward)(const RunScore& score, const AttentionRun& run, float* scratch);  // scratch: d floats
   void (*backward)(const RunScore& score, const AttentionRunBackward& back);
+  void (*exponentials)(const float* x, float* y, int64_t count);  // y = exp(2 x), |x| <= kMostExponent
+  void (*keys_backward)(const RunScore& score, const AttentionKeysBackward& back);
 };
 const AttentionRunsKernels& attention_runs_kernels(Level level = current_level());
 
@@ -91,18 +111,32 @@ struct AttentionRunsForward {
 };
 void attention_runs_forward(const AttentionRunsForward& call, Level level = current_level());
 
-// Gradients are overwritten. Null ones (but not dq and dk) are skipped.
+// Gradients are overwritten. Null ones (but not dq) are skipped; dk only with exponentials.
 struct AttentionRunsBackward {
-  AttentionRunsForward forward{};  // out is not read
-  const float* d_out = nullptr;    // [queries, dv]
+  AttentionRunsForward forward{};    // out is not read
+  const float* d_out = nullptr;      // [queries, dv]
+  const float* d_weights = nullptr;  // [queries, soft_row] or null
   float* dq = nullptr;
   float* dk = nullptr;
   float* dv = nullptr;
   float* d_vector = nullptr;
   float* d_centre = nullptr;
-  bool add_dk = false;  // dk is added to instead
+  bool add_dk = false;        // dk is added to instead
+  float* d_scores = nullptr;  // [queries, soft_row]: where dk is null, for run_keys_gradient()
 };
 void attention_runs_backward(const AttentionRunsBackward& call, Level level = current_level());
+
+// Whether all numbers are small enough for exponentials; if so, y = exp(2 x).
+bool run_exponentials(const float* x, float* y, int64_t count, Level level = current_level());
+
+// dk and d_vector of the queries of many calls: `calls` have the same sentences, and the queries' d_scores. Overwritten.
+struct RunQueriesSeen {
+  const Runs* runs = nullptr;       // soft is not read
+  const float* q = nullptr;         // [queries, d], exponentials
+  const float* d_scores = nullptr;  // [queries, soft_row]
+};
+void run_keys_gradient(const RunScore& score, std::span<const RunQueriesSeen> calls, const float* keys,
+                       float* dk, float* d_vector, Level level = current_level());
 
 // The run of query i.
 AttentionRun run_of(const Runs& runs, int64_t query);
