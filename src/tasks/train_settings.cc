@@ -1,3 +1,5 @@
+// Joins preset, config file and single values into the settings of a training, and lists every setting with its
+// default.
 #include "tasks/train_settings.h"
 
 #include <algorithm>
