@@ -36,7 +36,7 @@ Json tokenizer_config(const fs::path& folder, const models::BertConfig& from, in
 Conversion convert_translation(const fs::path& folder, const std::string& to, const fs::path& out) {
   compute_named(to);
   require_new(out);
-  const LoadedTranslator loaded = load_translation(folder, to);
+  const LoadedTranslator loaded = read_translation(folder, to);
   const Inference usable(*loaded.network, loaded.compute);  // refuses what could not be translated with
   DirectorySet set(out);
   save_translation(set.path(), loaded);
