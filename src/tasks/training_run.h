@@ -41,6 +41,11 @@ class RunFolder {
   // Takes the lock before anything else. Where the folder holds an earlier run: throws Error when it is not
   // this one, and notes which settings have changed.
   RunFolder(const std::filesystem::path& out, const RunIdentity& identity, RunObserver& observer);
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+  // Removes a folder that this object made when an exception ends the run before its first step: a setting that turns out
+  // to be wrong only with the tokenizer leaves nothing behind.
+  ~RunFolder();
 
   const std::filesystem::path& path() const { return path_; }
   const RunIdentity& identity() const { return identity_; }
@@ -49,6 +54,8 @@ class RunFolder {
   data::Tokenizers tokenizers(const std::function<data::Tokenizers()>& learn) const;
 
  private:
+  bool is_new_;
+  int exceptions_;  // that were on their way when this object was made
   std::filesystem::path path_;
   DirectoryLock lock_;
   RunIdentity identity_;

@@ -303,6 +303,11 @@ TEST_F(ReadingTest, OptionsThatDoNotApplyAreRefused) {
   settings_["self_attention"] = "scaled_dot / window(1,1)";
   settings_["global"] = "nowhere";
   EXPECT_THAT(complaint(), HasSubstr("global: the vocabulary has no token 'nowhere'"));
+  EXPECT_FALSE(fs::exists(files_.out)) << "a run that never began leaves no folder";
+  fs::create_directories(files_.out);
+  std::ofstream(files_.out / "mine.txt") << "kept";
+  EXPECT_THAT(complaint(), HasSubstr("global: the vocabulary has no token 'nowhere'"));
+  EXPECT_EQ(read_text(files_.out / "mine.txt"), "kept") << "a folder that was there before stays";
   settings_["global"] = "";
   settings_["self_attention"] = "scaled_dot / heads(full; causal; window(1,1))";
   EXPECT_THAT(complaint(), HasSubstr("got 3 patterns for 2 heads"));
