@@ -284,6 +284,11 @@ void check_vocabulary(const std::optional<std::string>& tokenizer, const std::op
           "; wanted a number of tokens, such as 8000 (0, for all, needs words)");
 }
 
+void require_classes(std::span<const std::string> classes, const char* unit, const std::string& path) {
+  require(classes.size() >= 2, path, ": every ", unit, " has the class ",
+          in_quotes(classes.empty() ? "" : classes[0]), ", wanted at least two classes");
+}
+
 int64_t batch_for(int64_t total, int64_t least, int64_t most) {
   return std::clamp(total / 100, least, most);
 }

@@ -126,6 +126,9 @@ void check_rates(double learning_rate, double warmup, double smoothing, double w
 // Throws Error on a size that the tokenizer cannot have; what is empty is decided later.
 void check_vocabulary(const std::optional<std::string>& tokenizer, const std::optional<int64_t>& vocabulary);
 
+// Throws Error unless there are two classes to tell apart. unit: "picture"; path: of the training data.
+void require_classes(std::span<const std::string> classes, const char* unit, const std::string& path);
+
 // A batch size with which a pass over `total` has at least about a hundred steps, between the bounds.
 int64_t batch_for(int64_t total, int64_t least, int64_t most);
 
