@@ -207,6 +207,9 @@ std::shared_ptr<const data::Tokenizer> learn_tokenizer(const std::string& tokeni
 }
 
 TrainingOutcome run_training(const RunFolder& folder, const TrainingPlan& plan, RunObserver& observer) {
+  require(plan.validate || plan.options.patience == 0, "patience: got ", plan.options.patience,
+          ", but there is no validation data to stop early by; give --valid, or "
+          "leave out --patience");
   const uint64_t seed = plan.options.seed;
   data::BatchOrder order(plan.sizes, folder.identity().data, {.max_tokens = plan.batch_size, .seed = seed});
   const int64_t a_pass = order.batches_per_epoch();

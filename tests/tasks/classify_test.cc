@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "base/parallel.h"
 #include "base/rng.h"
@@ -297,6 +298,12 @@ TEST_F(ReadingTest, OptionsThatDoNotApplyAreRefused) {
   training_.task = "classification";
   training_.label_column = "label";
   training_.text_column = "sentence1";
+  options_.patience = 2;
+  const std::string valid = std::exchange(files_.valid, "");
+  EXPECT_THAT(complaint(), HasSubstr("patience: got 2, but there is no validation data"));
+  EXPECT_FALSE(fs::exists(files_.out));
+  options_.patience = 0;
+  files_.valid = valid;
   training_.model = "transformer";
   settings_ = {{"width", 8}, {"heads", 2}, {"hidden", 8}, {"global", "punctuation"}};
   EXPECT_THAT(complaint(), HasSubstr("--global has no effect where every token sees every other"));
