@@ -181,8 +181,10 @@ RunFolder::~RunFolder() {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
     const std::string name = entry.path().filename().string();
+    const bool empty =
+        entry.is_directory(error) && fs::is_empty(entry.path(), error);  // checkpoints, before the first
     // The lock and unfinished files begin with a dot.
-    if (name != kRunFile && name != kTokenizerFolder && !name.starts_with('.')) return;
+    if (name != kRunFile && name != kTokenizerFolder && !name.starts_with('.') && !empty) return;
   }
   if (!error) fs::remove_all(path_, error);
 }
