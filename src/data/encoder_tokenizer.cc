@@ -280,7 +280,7 @@ Merge merge_of(const LargeJson& json, const std::string& where) {
   require(json.is_string(), where, ": merges is no list of pairs");
   const auto& text = json.get_ref<const std::string&>();
   const size_t space = text.find(' ');
-  require(space != std::string::npos, where, ": got the merge ", in_quotes(text), ", wanted two file");
+  require(space != std::string::npos, where, ": got the merge ", in_quotes(text), ", wanted two parts");
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
