@@ -209,7 +209,7 @@ def test_pairs(tmp_path):
         model.classify("the house is red")
     scores = model.evaluate(tmp_path / "pairs.tsv", pair_column="second", **columns)
     assert 0 <= scores["accuracy"] <= 100
-    with pytest.raises(ValueError, match="column"):
+    with pytest.raises(OSError, match="no column is named 'third'"):
         model.evaluate(tmp_path / "pairs.tsv", pair_column="third", **columns)
     with pytest.raises(ValueError, match="pairs"):
         fovea.open(tmp_path / "encoder", pairs=True).embed("a text")
