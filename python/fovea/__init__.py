@@ -15,42 +15,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 from ._core import __version__, num_threads, set_num_threads
+from . import tasks
 from .arrays import AttentionOutput, Mask, attention
-from .tasks import (
-    Captioner,
-    Classifier,
-    ClipClassifier,
-    Encoder,
-    Explanation,
-    ImageClassifier,
-    Model,
-    Partitioner,
-    SeriesModel,
-    Translator,
-    open,
-)
+from .tasks import *  # noqa: F403 - the classes of models, listed there
 
 if TYPE_CHECKING:
     from . import torch, train, transformers
 
 __all__ = [
     "AttentionOutput",
-    "Captioner",
-    "Classifier",
-    "ClipClassifier",
-    "Encoder",
-    "Explanation",
-    "ImageClassifier",
     "Mask",
-    "Model",
-    "Partitioner",
-    "SeriesModel",
-    "Translator",
     "attention",
     "num_threads",
-    "open",
     "set_num_threads",
 ]
+__all__ += tasks.__all__
 
 _SUBMODULES = ("torch", "train", "transformers")
 

@@ -216,10 +216,12 @@ class Model:
         """What the model looks at; the options are those of `fovea explain`: target, kind, layer, head, units, beam, ..."""
         return Explanation(self, self._input(given), options)
 
-    def evaluate(self, files: Union[PathLike, Sequence[PathLike]], *, label_column: str = "", text_column: str = "") -> Any:
+    def evaluate(
+        self, files: Union[PathLike, Sequence[PathLike]], *, label_column: str = "", text_column: str = "", pair_column: str = ""
+    ) -> Any:
         """How well a classifier does on labelled data: what `fovea classify --test` measures."""
         paths = [files] if isinstance(files, (str, os.PathLike)) else files
-        return json.loads(self._folder.evaluate([os.fspath(path) for path in paths], label_column, text_column))
+        return json.loads(self._folder.evaluate([os.fspath(path) for path in paths], label_column, text_column, pair_column))
 
 
 def _texts(answer: Dict[str, Any], key: str, options: Dict[str, Any]) -> Any:
@@ -254,7 +256,8 @@ class Captioner(Model):
 
 
 class Classifier(Model):
-    """Classifies texts. options: global (Longformer and BigBird), rollouts (a glimpse classifier)."""
+    """Classifies texts. options: global (Longformer and BigBird), pairs (a published model that reads pairs: inputs are a text,
+    a tab and a text; cross-encoders and models trained on pairs need no option), rollouts (a glimpse classifier)."""
 
     def __init__(self, folder: PathLike, *, compute: str = "", **options: Any) -> None:
         super().__init__(folder, purpose="classify", compute=compute, **options)

@@ -1,3 +1,5 @@
+// attend(): checks a call, reduces its score to a dot product or additive form, compiles the plan, runs the kernels and
+// records the gradients.
 #include "attention/attention.h"
 
 #include <algorithm>

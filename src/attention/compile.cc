@@ -43,7 +43,7 @@ int64_t head_period(const Pattern& pattern, int64_t heads) {
           if constexpr (std::is_same_v<Member, PerHead>) {
             const auto count = static_cast<int64_t>(member.parts.size());
             require(heads % count == 0, "heads(...): got ", count, " patterns for ", heads,
-                    " heads, wanted a number that divides them");
+                    " heads; the number of heads must be a multiple of ", count);
             period = count;
           }
           for (const Pattern& part : member.parts) period = std::lcm(period, head_period(part, heads));

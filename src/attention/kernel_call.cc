@@ -1,3 +1,5 @@
+// Translates a spec and its arrays into one call of the fused kernel or of the kernel for single rows, and adds up the
+// gradients of score terms.
 #include "attention/kernel_call.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Builds masks from arrays of bools and from lists of blocks, as runs of visible keys for each row.
 #include "attention/key_mask.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Attention by its definition, forward and backward, in double precision: what every faster path is compared with.
 #include "attention/reference.h"
 
 #include <algorithm>

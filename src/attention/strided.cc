@@ -1,3 +1,5 @@
+// Attention on arrays that the caller owns: checks pointers, sizes and strides, then runs the forward or the backward
+// pass without a tape.
 #include "attention/strided.h"
 
 #include <algorithm>

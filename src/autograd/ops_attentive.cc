@@ -1,3 +1,4 @@
+// Attention over runs of keys and the attentive GRU decoder, each with its gradient.
 #include "autograd/ops_attentive.h"
 
 #include <algorithm>

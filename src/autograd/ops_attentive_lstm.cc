@@ -1,3 +1,4 @@
+// The attentive LSTM decoder with input feeding (Luong et al. 2015) as one op, with its gradient.
 #include <algorithm>
 #include <memory>
 

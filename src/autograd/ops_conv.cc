@@ -1,3 +1,4 @@
+// Convolution, pooling and batch norm of images, each with its gradient.
 #include "autograd/ops_conv.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Matrix products and the linear layer with its activation, each with its gradient.
 #include "autograd/ops_linear.h"
 
 #include <algorithm>

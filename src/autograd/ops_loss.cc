@@ -1,3 +1,4 @@
+// Losses, each with its gradient.
 #include "autograd/ops_loss.h"
 
 #include <algorithm>

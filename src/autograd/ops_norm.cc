@@ -1,3 +1,4 @@
+// Dropout, layer norm and their fusion with a residual sum, each with its gradient.
 #include "autograd/ops_norm.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// LSTM and GRU layers and cells, each with its gradient.
 #include "autograd/ops_recurrent.h"
 
 #include <numeric>

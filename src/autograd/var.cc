@@ -1,3 +1,4 @@
+// The tape: nodes of recorded ops, their order, and backward() over them.
 #include "autograd/var.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Starts worker threads, hands them jobs, lets them spin briefly between jobs and then sleep.
 #include "base/worker_pool.h"
 
 #include <pthread.h>

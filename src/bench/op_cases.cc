@@ -1,3 +1,4 @@
+// The cases of `fovea bench ops`: inputs, one step of work each, and the work that cannot be avoided.
 #include "bench/op_cases.h"
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Makes synthetic translation models and batches of fixed sizes, and counts the operations of a training step.
 #include "bench/translation_work.h"
 
 #include "base/rng.h"

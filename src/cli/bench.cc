@@ -15,7 +15,7 @@ constexpr const char* kAttentionFooter =
     "visits, 14 d\n"
     "with the backward pass. One query is limited by memory rather than by multiply-adds: see gbps, the "
     "gigabytes of keys\n"
-    "and values read in a second.\n"
+    "and values read in a second.\n\n"
     "  fovea bench attention --n 8192 --spec \"scaled_dot / window(256,256) / soft\" --direction both";
 
 constexpr const char* kTrainFooter =
@@ -23,26 +23,26 @@ constexpr const char* kTrainFooter =
     "smoothing 0.1, vocabulary\n"
     "10 000: tiny has 270 sentences of 8 to 22 tokens, base 82 of 18 to 32, other models 64 of 10 to 20. "
     "Useful work is\n"
-    "counted: no padding.\n"
+    "counted: no padding.\n\n"
     "  fovea bench train --preset tiny --threads 1 --json";
 
 constexpr const char* kClassifyFooter =
     "A step is forward, backward, clipping and AdamW on one batch of texts of all lengths between --shortest and "
     "--longest, with\n"
-    "the model's dropout; the vocabulary has 10 000 tokens, and there are two classes.\n"
+    "the model's dropout; the vocabulary has 10 000 tokens, and there are two classes.\n\n"
     "  fovea bench classify --model lstm --threads 1 --json\n"
     "  fovea bench classify --model bert --preset mini --texts 8 --shortest 128 --longest 128";
 
 constexpr const char* kTranslateFooter =
     "Every sentence becomes exactly --length tokens, its end among them, so that any program given the same "
     "sentences does\n"
-    "the same work. Sources have 8 to 22 tokens (tiny) or 18 to 32 (base); the vocabulary has 10 000.\n"
+    "the same work. Sources have 8 to 22 tokens (tiny) or 18 to 32 (base); the vocabulary has 10 000.\n\n"
     "  fovea bench translate --preset base --batch 32 --beam 4 --json";
 
 constexpr const char* kEncodeFooter =
     "Random weights and random texts of equal length. Work is counted without padding; of Longformer and BigBird "
     "only the pairs\n"
-    "that are seen count.\n"
+    "that are seen count.\n\n"
     "  fovea bench encode --shape minilm --batch 32 --tokens 64 --lines 1024 --compute int8\n"
     "  fovea bench encode --model longformer --layers 2 --batch 1 --tokens 4096 --direction both";
 

@@ -18,6 +18,7 @@ folder can be run as int8 without conversion: fovea translate --compute int8.
 --to longformer or bigbird: a BERT or RoBERTa folder as one that reads long texts. Its learned positions are repeated up
 to --max-tokens; Longformer's windows have 512 tokens, BigBird's blocks 64. The model computes something useful at once,
 and better after some training on long texts.
+
   fovea convert model --to int8 --out model-int8
   fovea convert roberta-base --to longformer --max-tokens 4096 --out roberta-long)help";
 

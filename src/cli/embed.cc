@@ -27,7 +27,7 @@ constexpr const char* kFooter =
     "A line has at most 65536 bytes. The empty answer of --on-error empty is an empty line (text), an object "
     "with the "
     "error\n"
-    "(jsonl) or a row of NaN (npy).\n"
+    "(jsonl) or a row of NaN (npy).\n\n"
     "  fovea embed all-MiniLM-L6-v2 --format npy < sentences.txt > vectors.npy\n"
     "  fovea embed longformer-base-4096 --chunks 256 --format jsonl < long_texts.txt";
 

@@ -18,26 +18,27 @@ constexpr const char* kIntroduction =
     "Attention on ordinary machines: train it, run it, see it.\n\n"
     "Start with `fovea demo`; `fovea VERB --help` explains a verb.";
 
+// In the order of the help: training, use, what a model looks at, files, the machine.
 void add_verbs(CLI::App& app) {
   add_demo(app);
-  add_info(app);
-  add_kernels(app);
-  add_partition(app);
-  add_pattern(app);
-  add_bench(app);
   add_train(app);
   add_pretrain(app);
   add_translate(app);
   add_classify(app);
   add_caption(app);
-  add_explain(app);
+  add_predict(app);
+  add_partition(app);
   add_embed(app);
   add_fill(app);
-  add_predict(app);
   add_rerank(app);
-  add_convert(app);
-  add_scene(app);
+  add_explain(app);
   add_score(app);
+  add_convert(app);
+  add_info(app);
+  add_pattern(app);
+  add_kernels(app);
+  add_scene(app);
+  add_bench(app);
 }
 
 // The verb the line had reached: the innermost subcommand that was named.

@@ -44,6 +44,11 @@ void add_pattern(CLI::App& app) {
       ->check(CLI::Range(1, 64));
   verb->add_option("--out", flags->out, "write a .png, .svg or .pdf file instead of printing blocks")
       ->type_name("FILE");
+  verb->footer(
+      "Rows are queries, columns are keys; a dark cell is a pair that attention computes. Printed blocks show two rows on a "
+      "line.\nThe last line counts the pairs, and the pieces in which the kernels compute them.\n\n"
+      "  fovea pattern \"window(8,8) | global(0)\" --n 64 --out pattern.png\n"
+      "  fovea pattern \"heads(causal; window(4,4))\" --heads 2 --n 32");
   verb->callback([flags] { run(*flags); });
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kAbout =
     R"help(Text: a sentence on each line, blank lines between documents; several files, plain or gzip. A WordPiece vocabulary is
-learnt from it. The model learns to tell masked words (15 % of them: 80 % become [MASK], 10 % another token, 10 % stay)
+learnt from it. The model learns to predict masked words (15 % of them: 80 % become [MASK], 10 % another token, 10 % stay)
 and whether the second text of a pair follows the first, with the optimiser of the original code (Devlin et al. 2019).
 
 The result is a folder in Hugging Face's format (BertForPreTraining): fovea fill, fovea embed and fovea train classify

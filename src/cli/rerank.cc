@@ -16,7 +16,7 @@ constexpr const char* kFooter =
     "The folder is a cross-encoder of the BERT family with one label, as sentence-transformers and Hugging Face's\n"
     "libraries save it. It reads the query and each line of standard input as a pair of texts. When the input has\n"
     "ended, the lines are printed by their scores, the best first; lines of equal scores keep their order. A line has\n"
-    "at most 65536 bytes.\n"
+    "at most 65536 bytes.\n\n"
     "  fovea rerank ms-marco-MiniLM-L6-v2 --query \"how tall is the tower\" --top 10 < passages.txt";
 
 struct Flags {

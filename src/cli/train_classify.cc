@@ -28,9 +28,10 @@ void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClassifyTrai
   const tasks::ClassifyFiles files{flags.train[0], flags.valid.empty() ? "" : flags.valid[0], flags.out};
   const tasks::TrainingOutcome result = run_watched(flags, settings, files, tasks::train_classify);
   const tasks::ScoreName score = tasks::score_name_of(tasks::label_form(settings.training));
+  const bool pairs = settings.training.pairs || !settings.training.pair_column.empty();
   const std::string unit = *score.unit == '\0' ? "" : message(" ", score.unit);
   report_training(flags, result, result.best >= 0 ? message(score.name, " ", result.best, unit) : "",
-                  "fovea classify " + flags.out + " < texts.txt");
+                  "fovea classify " + flags.out + (pairs ? " < pairs.tsv" : " < texts.txt"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ tells bow from stern (the fine map). The coarse map gates the loss of the fine o
 branch gets no gradient (after Lin, Shi and Zou 2017). With --gate schedule the gate comes from the labels at first and moves
 to the prediction. --branches ungated and single are for comparison.
 
-Scenes: --train scenes draws harbours with ships (--scenes of them; --seed names the series). Or a folder of HRSC2016's form:
+Scenes: --train scenes draws harbours with ships (--scenes of them; --seed chooses which). Or a folder of HRSC2016's form:
 Annotations/*.xml and AllImages/*.bmp (or .png, .jpg); its annotations do not tell land from sea.)help";
 
 constexpr const char* kExamples =

@@ -1,5 +1,9 @@
+// Turns the settings of a training task into flags and help, reads them back as a request, and prints how a training
+// ended.
 #include "cli/train_verb.h"
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "cli/signals.h"
@@ -25,8 +29,21 @@ const char* type_name(SettingType type) {
 }
 
 std::string described(const Setting& setting) {
+  if (setting.meaning.find("(default") != std::string::npos) return setting.meaning;  // says it itself
   const char* const joint = setting.standard.is_null() ? " (default: " : " (default ";
   return setting.meaning + joint + tasks::default_text(setting) + ")";
+}
+
+// As a shell reads it back: attention specs have spaces and bars.
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 ||
+           std::string_view("-_./,:=+@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 using Chooser = std::function<std::vector<Setting>(const tasks::TrainRequest&)>;
@@ -116,7 +133,7 @@ std::string command_of(const CLI::App& verb) {
     if (option->count() == 0 || option->get_lnames().empty()) continue;
     command += " --" + option->get_lnames()[0];
     if (option->get_type_size() == 0) continue;
-    for (const std::string& value : option->results()) command += " " + value;
+    for (const std::string& value : option->results()) command += " " + shell_word(value);
   }
   return command;
 }

@@ -1,3 +1,4 @@
+// Converts parallel text to ids, orders examples of similar lengths into shuffled batches, and resumes at any position.
 #include "data/batches.h"
 
 #include <algorithm>

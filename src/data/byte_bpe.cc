@@ -1,3 +1,4 @@
+// Byte-level BPE: splits text into words as GPT-2 does, applies the learnt merges, and reads vocab.json and merges.txt.
 #include "data/byte_bpe.h"
 
 #include <unicode/uchar.h>

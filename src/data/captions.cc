@@ -1,3 +1,5 @@
+// Reads caption files (rows of a picture and a caption, COCO JSON), lists of pictures, and the pictures that they name
+// from a folder or tar archive.
 #include "data/captions.h"
 
 #include <algorithm>

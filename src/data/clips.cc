@@ -1,3 +1,5 @@
+// Reads clips from folders of frames and bags from list files, and makes bags and clips with key frames from labelled
+// pictures.
 #include "data/clips.h"
 
 #include <algorithm>

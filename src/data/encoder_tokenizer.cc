@@ -1,3 +1,5 @@
+// Reads the tokenizer files of a Hugging Face folder, refuses what the tokenizers here would do differently, and makes
+// the tokenizer.
 #include "data/encoder_tokenizer.h"
 
 #include <algorithm>
@@ -66,58 +68,58 @@ bool is_ascii(std::string_view text) {
 
 // BERT's text is changed before it is cut, RoBERTa's is not: a token that wants to be found afterwards is the
 // same there.
-void check_added(const LargeJson& json, const AddedToken& token, WordPieceFile& parts,
+void check_added(const LargeJson& json, const AddedToken& token, WordPieceFile& file,
                  const std::string& where) {
   require(!is_set(json, "normalized"), where, ": the added token ", in_quotes(token.text),
           " asks for normalized, which is not supported");
-  set_mask_strip(token, parts.options, where);
+  set_mask_strip(token, file.options, where);
 }
-void check_added(const LargeJson&, const AddedToken& token, ByteBpeFile& parts, const std::string& where) {
-  set_mask_strip(token, parts.options, where);
+void check_added(const LargeJson&, const AddedToken& token, ByteBpeFile& file, const std::string& where) {
+  set_mask_strip(token, file.options, where);
 }
 // What is looked for in changed text could stand elsewhere than in raw text.
-void check_added(const LargeJson& json, const AddedToken& token, UnigramFile& parts,
+void check_added(const LargeJson& json, const AddedToken& token, UnigramFile& file,
                  const std::string& where) {
   require(!is_set(json, "normalized") || is_ascii(token.text), where, ": the added token ",
           in_quotes(token.text), " asks for normalized, which is not supported");
-  set_mask_strip(token, parts.options, where);
+  set_mask_strip(token, file.options, where);
 }
 
-template <class Parts>
+template <class File>
 class AddedTokens {
  public:
-  AddedTokens(Parts& parts, const std::string& where) : parts_(parts), where_(where) {}
+  AddedTokens(File& file, const std::string& where) : file_(file), where_(where) {}
 
   void read(const LargeJson& json, int64_t id) {
     added_.push_back(added_token(json, id, where_));
-    check_added(json, added_.back(), parts_, where_);
+    check_added(json, added_.back(), file_, where_);
   }
   // Those behind the vocabulary's end are appended to it.
   void apply() {
     std::sort(added_.begin(), added_.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
     for (const AddedToken& token : added_) {
-      const auto size = static_cast<int64_t>(parts_.tokens.size());
+      const auto size = static_cast<int64_t>(file_.tokens.size());
       require(token.id >= 0 && token.id <= size, where_, ": the added token ", in_quotes(token.text),
               " has id ", token.id, ", but the vocabulary ends at ", size - 1);
-      if (token.id == size) parts_.tokens.push_back(token.text);
-      require(parts_.tokens[static_cast<size_t>(token.id)] == token.text, where_, ": the added token ",
+      if (token.id == size) file_.tokens.push_back(token.text);
+      require(file_.tokens[static_cast<size_t>(token.id)] == token.text, where_, ": the added token ",
               in_quotes(token.text), " has id ", token.id, ", which is another token of the vocabulary");
-      parts_.options.whole.push_back(token.text);
+      file_.options.whole.push_back(token.text);
     }
   }
 
  private:
-  Parts& parts_;
+  File& file_;
   const std::string& where_;
   std::vector<AddedToken> added_;
 };
 
 // added_tokens of a tokenizer.json.
-template <class Parts>
-void read_added_list(const LargeJson& json, Parts& parts, const std::string& name) {
+template <class File>
+void read_added_list(const LargeJson& json, File& file, const std::string& name) {
   if (!json.contains("added_tokens")) return;
   require(json["added_tokens"].is_array(), name, ": added_tokens is no list");
-  AddedTokens added(parts, name);
+  AddedTokens added(file, name);
   for (const LargeJson& token : json["added_tokens"]) {
     require(token.is_object() && token.contains("id") && token["id"].is_number_unsigned(), name,
             ": an added token has no id");
@@ -128,11 +130,11 @@ void read_added_list(const LargeJson& json, Parts& parts, const std::string& nam
 }
 
 // added_tokens_decoder of a tokenizer_config.json.
-template <class Parts>
-void read_added_object(const LargeJson& json, Parts& parts, const std::string& name) {
+template <class File>
+void read_added_object(const LargeJson& json, File& file, const std::string& name) {
   if (!json.contains("added_tokens_decoder")) return;
   require(json["added_tokens_decoder"].is_object(), name, ": added_tokens_decoder is no object");
-  AddedTokens added(parts, name);
+  AddedTokens added(file, name);
   for (const auto& item : json["added_tokens_decoder"].items()) {
     const std::string& id = item.key();
     require(!id.empty() && id.size() < 10 && id.find_first_not_of("0123456789") == std::string::npos, name,
@@ -156,8 +158,8 @@ void read_strip_accents(const LargeJson& json, std::optional<bool>& value, const
 }
 
 // What both kinds say in tokenizer_config.json: the class, the spelling of marks, more whole tokens.
-template <class Parts>
-void read_marks(const LargeJson& json, std::initializer_list<std::string_view> classes, Parts& parts,
+template <class File>
+void read_marks(const LargeJson& json, std::initializer_list<std::string_view> classes, File& file,
                 const std::string& name) {
   require(json.is_object(), name, ": wanted an object of named options");
   if (json.contains("tokenizer_class") && json["tokenizer_class"].is_string()) {
@@ -167,7 +169,7 @@ void read_marks(const LargeJson& json, std::initializer_list<std::string_view> c
     require(any || std::find(classes.begin(), classes.end(), kind) != classes.end(), name,
             ": tokenizer_class is ", in_quotes(kind), ", wanted ", *classes.begin());
   }
-  auto& options = parts.options;
+  auto& options = file.options;
   const auto read_mark = [&](const char* mark, std::string& spelling) {
     if (json.contains(mark) && !json[mark].is_null()) spelling = token_text(json[mark], name + ": " + mark);
   };
@@ -220,7 +222,7 @@ std::string type_of(const LargeJson& json) {
 }
 
 // Precompiled, alone or followed by what newer files put against white space.
-void read_unigram_normalizer(const LargeJson& json, UnigramFile& parts, const std::string& name) {
+void read_unigram_normalizer(const LargeJson& json, UnigramFile& file, const std::string& name) {
   if (json.is_null()) return;
   std::vector<const LargeJson*> steps;
   if (type_of(json) == "Sequence" && json.contains("normalizers") && json["normalizers"].is_array())
@@ -233,7 +235,7 @@ void read_unigram_normalizer(const LargeJson& json, UnigramFile& parts, const st
     if (type == "Precompiled" && i == 0) {
       require(step.contains("precompiled_charsmap") && step["precompiled_charsmap"].is_string(), name,
               ": the normalizer has no precompiled_charsmap");
-      parts.replacements = from_base64(step["precompiled_charsmap"].get_ref<const std::string&>(), name);
+      file.replacements = from_base64(step["precompiled_charsmap"].get_ref<const std::string&>(), name);
       continue;
     }
     const bool strips_end = type == "Strip" && !is_set(step, "strip_left") && is_set(step, "strip_right");
@@ -244,7 +246,7 @@ void read_unigram_normalizer(const LargeJson& json, UnigramFile& parts, const st
         (step.value("content", LargeJson()) == " " || step.value("content", LargeJson()) == kWordMark);
     require(strips_end || joins_spaces, name, ": the normalizer ", in_quotes(type),
             " is not known, wanted Precompiled, Strip of the end or Replace of runs of spaces");
-    (strips_end ? parts.strip_end : parts.join_spaces) = true;
+    (strips_end ? file.strip_end : file.join_spaces) = true;
   }
 }
 
@@ -262,9 +264,9 @@ void check_metaspace(const LargeJson& json, const std::string& name) {
       "not supported");
 }
 
-void read_unigram_cutter(const LargeJson& json, UnigramFile& parts, const std::string& name) {
-  parts.split_white = type_of(json) == "Sequence";
-  if (!parts.split_white) return check_metaspace(json, name);
+void read_unigram_cutter(const LargeJson& json, UnigramFile& file, const std::string& name) {
+  file.split_white = type_of(json) == "Sequence";
+  if (!file.split_white) return check_metaspace(json, name);
   const LargeJson steps = json.value("pretokenizers", LargeJson());
   require(steps.is_array() && steps.size() == 2 && type_of(steps[0]) == "WhitespaceSplit", name,
           ": a pre_tokenizer of other steps than WhitespaceSplit and Metaspace, which is not supported");
@@ -338,12 +340,12 @@ UnigramFile read_unigram(const fs::path& folder, std::string& name) {
 }
 
 // Sets what tokenizer_config.json says, where there is one; gives the most tokens it allows.
-template <class Parts>
-int64_t read_tokenizer_config(const fs::path& folder, Parts& parts) {
+template <class File>
+int64_t read_tokenizer_config(const fs::path& folder, File& file) {
   const fs::path path = folder / "tokenizer_config.json";
   if (!path_exists(path)) return 0;
   const LargeJson json = parse_large_json(read_text(path, kLargestFile), path.string());
-  apply_tokenizer_config(json, parts, path.string());
+  apply_tokenizer_config(json, file, path.string());
   return max_tokens_of(json, path.string());
 }
 
@@ -398,8 +400,8 @@ WordPieceFile parse_wordpiece_json(std::string_view text, const std::string& nam
   const LargeJson& normalizer = typed_member(json, "normalizer", "BertNormalizer", name);
   typed_member(json, "pre_tokenizer", "BertPreTokenizer", name);
   require(model.contains("vocab"), name, ": the model has no vocab");
-  WordPieceFile parts{tokens_by_id(model["vocab"], name), marks};
-  WordPieceOptions& options = parts.options;
+  WordPieceFile file{tokens_by_id(model["vocab"], name), marks};
+  WordPieceOptions& options = file.options;
   if (model.contains("unk_token")) options.unknown = token_text(model["unk_token"], name + ": unk_token");
   if (model.contains("continuing_subword_prefix"))
     options.prefix = token_text(model["continuing_subword_prefix"], name + ": continuing_subword_prefix");
@@ -412,8 +414,8 @@ WordPieceFile parse_wordpiece_json(std::string_view text, const std::string& nam
   read_flag(normalizer, "handle_chinese_chars", options.split_chinese, name);
   read_flag(normalizer, "lowercase", options.lowercase, name);
   read_strip_accents(normalizer, options.strip_accents, name);
-  read_added_list(json, parts, name);
-  return parts;
+  read_added_list(json, file, name);
+  return file;
 }
 
 ByteBpeFile parse_byte_bpe_json(std::string_view text, const std::string& name) {
@@ -428,11 +430,11 @@ ByteBpeFile parse_byte_bpe_json(std::string_view text, const std::string& name) 
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
     require(!model.contains(affix) || model[affix].is_null() || model[affix] == "", name, ": ", affix,
             " is set, which is not supported");
-  ByteBpeFile parts{tokens_by_id(model["vocab"], name), {}, {}};
-  for (const LargeJson& merge : model["merges"]) parts.merges.push_back(merge_of(merge, name));
-  read_flag(cutter, "add_prefix_space", parts.options.prefix_space, name);
-  read_added_list(json, parts, name);
-  return parts;
+  ByteBpeFile file{tokens_by_id(model["vocab"], name), {}, {}};
+  for (const LargeJson& merge : model["merges"]) file.merges.push_back(merge_of(merge, name));
+  read_flag(cutter, "add_prefix_space", file.options.prefix_space, name);
+  read_added_list(json, file, name);
+  return file;
 }
 
 UnigramFile parse_unigram_json(std::string_view text, const std::string& name, const UnigramOptions& marks) {
@@ -442,71 +444,71 @@ UnigramFile parse_unigram_json(std::string_view text, const std::string& name, c
   require(model.contains("vocab") && model["vocab"].is_array() && !model["vocab"].empty(), name,
           ": the model has no vocab");
   require(!is_set(model, "byte_fallback"), name, ": byte_fallback is set, which is not supported");
-  UnigramFile parts;
-  parts.options = marks;
+  UnigramFile file;
+  file.options = marks;
   for (const LargeJson& entry : model["vocab"]) {
     require(entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number(), name,
             ": the vocabulary wants a piece and its score for each token");
-    parts.tokens.push_back(entry[0].get<std::string>());
-    parts.scores.push_back(entry[1].get<float>());
-    require(std::isfinite(parts.scores.back()), name, ": the score of ", in_quotes(parts.tokens.back()),
+    file.tokens.push_back(entry[0].get<std::string>());
+    file.scores.push_back(entry[1].get<float>());
+    require(std::isfinite(file.scores.back()), name, ": the score of ", in_quotes(file.tokens.back()),
             " is not finite");
   }
   const LargeJson unknown = model.value("unk_id", LargeJson());
-  require(unknown.is_number_unsigned() && unknown.get<uint64_t>() < parts.tokens.size(), name,
+  require(unknown.is_number_unsigned() && unknown.get<uint64_t>() < file.tokens.size(), name,
           ": unk_id is no token of the vocabulary");
-  parts.options.unknown = parts.tokens[unknown.get<size_t>()];
-  read_unigram_normalizer(json.value("normalizer", LargeJson()), parts, name);
-  read_unigram_cutter(json.value("pre_tokenizer", LargeJson()), parts, name);
-  parts.options.strip_before_mask = false;  // unless an added token says so
-  read_added_list(json, parts, name);
-  return parts;
+  file.options.unknown = file.tokens[unknown.get<size_t>()];
+  read_unigram_normalizer(json.value("normalizer", LargeJson()), file, name);
+  read_unigram_cutter(json.value("pre_tokenizer", LargeJson()), file, name);
+  file.options.strip_before_mask = false;  // unless an added token says so
+  read_added_list(json, file, name);
+  return file;
 }
 
-void apply_tokenizer_config(const LargeJson& json, UnigramFile& parts, const std::string& name) {
-  read_marks(json, {"XLMRobertaTokenizer", "BigBirdTokenizer"}, parts, name);
-  read_added_object(json, parts, name);
+void apply_tokenizer_config(const LargeJson& json, UnigramFile& file, const std::string& name) {
+  read_marks(json, {"XLMRobertaTokenizer", "BigBirdTokenizer"}, file, name);
+  read_added_object(json, file, name);
 }
 
-void apply_tokenizer_config(const LargeJson& json, WordPieceFile& parts, const std::string& name) {
-  read_marks(json, {"BertTokenizer", "DistilBertTokenizer", "MPNetTokenizer"}, parts, name);
+void apply_tokenizer_config(const LargeJson& json, WordPieceFile& file, const std::string& name) {
+  read_marks(json, {"BertTokenizer", "DistilBertTokenizer", "MPNetTokenizer"}, file, name);
   bool basic = true;
   read_flag(json, "do_basic_tokenize", basic, name);
   require(basic, name, ": do_basic_tokenize is false, which is not supported");
-  read_flag(json, "do_lower_case", parts.options.lowercase, name);
-  read_flag(json, "tokenize_chinese_chars", parts.options.split_chinese, name);
-  read_strip_accents(json, parts.options.strip_accents, name);
-  read_added_object(json, parts, name);
+  read_flag(json, "do_lower_case", file.options.lowercase, name);
+  read_flag(json, "tokenize_chinese_chars", file.options.split_chinese, name);
+  read_strip_accents(json, file.options.strip_accents, name);
+  read_added_object(json, file, name);
 }
 
-void apply_tokenizer_config(const LargeJson& json, ByteBpeFile& parts, const std::string& name) {
-  read_marks(json, {"RobertaTokenizer", "LongformerTokenizer"}, parts, name);
-  read_flag(json, "add_prefix_space", parts.options.prefix_space, name);
+void apply_tokenizer_config(const LargeJson& json, ByteBpeFile& file, const std::string& name) {
+  read_marks(json, {"RobertaTokenizer", "LongformerTokenizer"}, file, name);
+  read_flag(json, "add_prefix_space", file.options.prefix_space, name);
   if (json.contains("mask_token") && json["mask_token"].is_object())
-    parts.options.strip_before_mask = is_set(json["mask_token"], "lstrip");
-  read_added_object(json, parts, name);
+    file.options.strip_before_mask = is_set(json["mask_token"], "lstrip");
+  read_added_object(json, file, name);
 }
 
 EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::string& model_type) {
   EncoderTokenizer loaded;
   std::string name;
   if (model_type == "roberta" || (may_have_any(model_type) && holds_byte_bpe(folder))) {
-    ByteBpeFile parts = read_byte_bpe(folder, name);
-    loaded.max_tokens = read_tokenizer_config(folder, parts);
-    loaded.tokenizer = make_byte_bpe(std::move(parts.tokens), parts.merges, parts.options, name);
+    ByteBpeFile file = read_byte_bpe(folder, name);
+    loaded.max_tokens = read_tokenizer_config(folder, file);
+    loaded.tokenizer = make_byte_bpe(std::move(file.tokens), file.merges, file.options, name);
     return loaded;
   }
   const bool big_bird = may_have_any(model_type) && holds_pieces(folder);
   if (model_type == "xlm-roberta" || big_bird) {
-    UnigramFile parts = big_bird ? read_big_bird(folder, name) : read_unigram(folder, name);
-    loaded.max_tokens = read_tokenizer_config(folder, parts);
-    loaded.tokenizer = make_unigram(std::move(parts), name);
+    UnigramFile file = big_bird ? read_big_bird(folder, name) : read_unigram(folder, name);
+    loaded.max_tokens = read_tokenizer_config(folder, file);
+    loaded.tokenizer = make_unigram(std::move(file), name);
     return loaded;
   }
-  WordPieceFile parts =
+  WordPieceFile file =
       read_wordpiece(folder, name, model_type == "mpnet" ? kMpnetOptions : WordPieceOptions{});
-  loaded.max_tokens = read_tokenizer_config(folder, parts);
-  loaded.tokenizer = make_wordpiece(std::move(parts.tokens), parts.options, name);
+  loaded.max_tokens = read_tokenizer_config(folder, file);
+  loaded.tokenizer = make_wordpiece(std::move(file.tokens), file.options, name);
   return loaded;
 }
 

@@ -52,8 +52,8 @@ UnigramFile parse_unigram_json(std::string_view text, const std::string& name,
                                const UnigramOptions& marks = {});
 
 // Sets what a tokenizer_config.json says. Tokens that were added to the vocabulary are appended to it.
-void apply_tokenizer_config(const nlohmann::json& json, WordPieceFile& parts, const std::string& name);
-void apply_tokenizer_config(const nlohmann::json& json, ByteBpeFile& parts, const std::string& name);
-void apply_tokenizer_config(const nlohmann::json& json, UnigramFile& parts, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, WordPieceFile& file, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, ByteBpeFile& file, const std::string& name);
+void apply_tokenizer_config(const nlohmann::json& json, UnigramFile& file, const std::string& name);
 
 }  // namespace fovea::data

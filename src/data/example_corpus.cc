@@ -1,3 +1,4 @@
+// The grammar of the built-in corpus: its words in Chinese and English, and how sentences are made from them.
 #include "data/example_corpus.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads HRSC2016: parses the XML file of each picture and turns its boxes and bow points into ships.
 #include "data/hrsc.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Decodes pictures, converts them to floats, resizes and crops them, and lists folders of pictures.
 #include "data/images.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds the columns of labels and texts by their names in the first row, or else by what the columns hold.
 #include "data/label_columns.h"
 
 #include <algorithm>

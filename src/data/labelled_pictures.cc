@@ -1,3 +1,4 @@
+// Reads labelled pictures from IDX pairs, folders of classes and tar archives into arrays of one size.
 #include "data/labelled_pictures.h"
 
 #include <algorithm>

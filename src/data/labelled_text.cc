@@ -1,3 +1,5 @@
+// Reads texts with labels from files, decides whether the labels are classes, sets or numbers, and makes token ids of
+// the texts.
 #include "data/labelled_text.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads plain and gzip files line by line in bounded memory, each line as soon as it is there, and reports faulty
+// lines.
 #include "data/lines.h"
 
 #include <fcntl.h>

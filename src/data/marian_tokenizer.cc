@@ -1,3 +1,4 @@
+// Reads source.spm, target.spm and the vocabularies of a Marian folder, and converts between text and ids.
 #include "data/marian_tokenizer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Cuts text into the pieces of a published SentencePiece model, with the same result for every version of the library.
 #include "data/piece_model.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes BERT pre-training examples from documents: pairs of spans, and masked, replaced or kept words.
 #include "data/pretraining.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Splits the lines of CSV, tab-separated and label-first files into fields; a quoted CSV field may span lines.
 #include "data/rows.h"
 
 #include <algorithm>

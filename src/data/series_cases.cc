@@ -1,3 +1,4 @@
+// Parses .ts files of labelled series: header, dimensions, values, labels or numbers.
 #include "data/series_cases.h"
 
 #include <algorithm>

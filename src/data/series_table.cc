@@ -1,3 +1,4 @@
+// Parses a CSV table of numbers over time: its columns, their values and the time of each row.
 #include "data/series_table.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Geometry of ships seen from above, the label maps drawn from them, and scenes turned or fitted to a size.
 #include "data/ships.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Walks through the headers of a tar archive, extra headers with long names included, and reads members.
 #include "data/tar.h"
 
 #include <algorithm>

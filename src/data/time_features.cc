@@ -1,3 +1,4 @@
+// Parses dates and times, counts them as seconds, and turns them into the numbers that series models read.
 #include "data/time_features.h"
 
 #include <algorithm>

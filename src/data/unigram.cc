@@ -1,3 +1,5 @@
+// The tokenizer of XLM-RoBERTa and BigBird on a SentencePiece unigram model, with the ids of the published
+// vocabularies.
 #include "data/unigram.h"
 
 #include <algorithm>
@@ -29,18 +31,18 @@ std::string metaspace(std::string_view text) {
 
 class Unigram final : public MarkedTokenizer {
  public:
-  Unigram(UnigramFile parts, PieceModel model, std::optional<ReplacementTable> table, const Marks& marks)
+  Unigram(UnigramFile file, PieceModel model, std::optional<ReplacementTable> table, const Marks& marks)
       : MarkedTokenizer(marks),
-        tokens_(std::move(parts.tokens)),
-        ids_(std::move(parts.ids)),
-        split_white_(parts.split_white),
-        strip_end_(parts.strip_end),
-        join_spaces_(parts.join_spaces),
+        tokens_(std::move(file.tokens)),
+        ids_(std::move(file.ids)),
+        split_white_(file.split_white),
+        strip_end_(file.strip_end),
+        join_spaces_(file.join_spaces),
         model_(std::move(model)),
         table_(std::move(table)) {
     for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
-      if (mark >= 0) whole_.add(at(mark), mark, mark == marks.mask && parts.options.strip_before_mask);
-    for (const std::string& token : parts.options.whole) {
+      if (mark >= 0) whole_.add(at(mark), mark, mark == marks.mask && file.options.strip_before_mask);
+    for (const std::string& token : file.options.whole) {
       const auto place = std::find(tokens_.begin(), tokens_.end(), token);
       whole_.add(token, static_cast<int32_t>(place - tokens_.begin()));
     }
@@ -128,16 +130,16 @@ UnigramFile parse_xlm_roberta_model(std::string bytes, const std::string& name) 
   require(model.unknown() == 0 && model.begin() == 1 && model.end() == 2 && model.size() > 3, name,
           ": ids of <unk>, <s>, </s> are ", model.unknown(), ", ", model.begin(), ", ", model.end(),
           ", wanted 0, 1, 2; is it the model of an XLM-RoBERTa tokenizer?");
-  UnigramFile parts;
-  parts.model = std::move(bytes);
-  parts.tokens = {"<s>", "<pad>", "</s>", "<unk>"};
-  parts.ids = {3, 0, 2};
+  UnigramFile file;
+  file.model = std::move(bytes);
+  file.tokens = {"<s>", "<pad>", "</s>", "<unk>"};
+  file.ids = {3, 0, 2};
   for (int32_t id = 3; id < model.size(); ++id) {
-    parts.ids.push_back(static_cast<int32_t>(parts.tokens.size()));
-    parts.tokens.push_back(model.piece(id));
+    file.ids.push_back(static_cast<int32_t>(file.tokens.size()));
+    file.tokens.push_back(model.piece(id));
   }
-  parts.tokens.emplace_back("<mask>");
-  return parts;
+  file.tokens.emplace_back("<mask>");
+  return file;
 }
 
 UnigramOptions big_bird_options() {
@@ -146,31 +148,31 @@ UnigramOptions big_bird_options() {
 
 UnigramFile parse_big_bird_model(std::string bytes, const std::string& name) {
   const PieceModel model(bytes, name);
-  UnigramFile parts;
-  parts.options = big_bird_options();
-  parts.options.unknown = model.piece(model.unknown());
-  parts.model = std::move(bytes);
+  UnigramFile file;
+  file.options = big_bird_options();
+  file.options.unknown = model.piece(model.unknown());
+  file.model = std::move(bytes);
   for (int32_t id = 0; id < model.size(); ++id) {
-    parts.ids.push_back(id);
-    parts.tokens.push_back(model.piece(id));
+    file.ids.push_back(id);
+    file.tokens.push_back(model.piece(id));
   }
   for (const char* const mark : {"<s>", "</s>"})
-    if (std::find(parts.tokens.begin(), parts.tokens.end(), mark) != parts.tokens.end())
-      parts.options.whole.emplace_back(mark);
-  return parts;
+    if (std::find(file.tokens.begin(), file.tokens.end(), mark) != file.tokens.end())
+      file.options.whole.emplace_back(mark);
+  return file;
 }
 
-std::unique_ptr<MarkedTokenizer> make_unigram(UnigramFile parts, const std::string& name) {
+std::unique_ptr<MarkedTokenizer> make_unigram(UnigramFile file, const std::string& name) {
   constexpr size_t kMostWhole = 10'000;  // each is looked for in every text
-  const UnigramOptions& options = parts.options;
-  require(parts.tokens.size() < std::numeric_limits<int32_t>::max(), name, ": ", parts.tokens.size(),
+  const UnigramOptions& options = file.options;
+  require(file.tokens.size() < std::numeric_limits<int32_t>::max(), name, ": ", file.tokens.size(),
           " tokens, too many");
   require(options.whole.size() <= kMostWhole, name, ": ", options.whole.size(),
           " tokens that are never cut, wanted at most ", kMostWhole);
   TextIds ids;
-  for (size_t i = 0; i < parts.tokens.size(); ++i) {
-    require(!parts.tokens[i].empty(), name, ": token ", i, " is empty");
-    const auto [place, fresh] = ids.emplace(parts.tokens[i], static_cast<int32_t>(i));
+  for (size_t i = 0; i < file.tokens.size(); ++i) {
+    require(!file.tokens[i].empty(), name, ": token ", i, " is empty");
+    const auto [place, fresh] = ids.emplace(file.tokens[i], static_cast<int32_t>(i));
     require(fresh, name, ": tokens ", place->second, " and ", i, " are the same");
   }
   const auto find = [&](const std::string& token) {
@@ -179,24 +181,24 @@ std::unique_ptr<MarkedTokenizer> make_unigram(UnigramFile parts, const std::stri
   };
   const auto need = [&](const std::string& token) {
     const int32_t id = find(token);
-    require(id >= 0, name, ": no '", token, "' among its ", parts.tokens.size(), " tokens");
+    require(id >= 0, name, ": no '", token, "' among its ", file.tokens.size(), " tokens");
     return id;
   };
   for (const std::string& token : options.whole) need(token);
   const Marks marks{need(options.begin), need(options.end), need(options.unknown),
                     find(options.mask),  find(options.pad), options.doubled};
-  if (!parts.model.empty()) {
-    PieceModel model(parts.model, name);
-    return std::make_unique<Unigram>(std::move(parts), std::move(model), std::nullopt, marks);
+  if (!file.model.empty()) {
+    PieceModel model(file.model, name);
+    return std::make_unique<Unigram>(std::move(file), std::move(model), std::nullopt, marks);
   }
-  const std::span<const std::string> scored(parts.tokens.data(), parts.scores.size());
+  const std::span<const std::string> scored(file.tokens.data(), file.scores.size());
   std::vector<int32_t> unused;
   for (const int32_t mark : {marks.begin, marks.end, marks.mask, marks.pad})
     if (mark >= 0 && mark < static_cast<int32_t>(scored.size())) unused.push_back(mark);
   std::optional<ReplacementTable> table;
-  if (!parts.replacements.empty()) table.emplace(parts.replacements, name);
-  PieceModel model = PieceModel::verbatim(scored, parts.scores, marks.unknown, unused, name);
-  return std::make_unique<Unigram>(std::move(parts), std::move(model), std::move(table), marks);
+  if (!file.replacements.empty()) table.emplace(file.replacements, name);
+  PieceModel model = PieceModel::verbatim(scored, file.scores, marks.unknown, unused, name);
+  return std::make_unique<Unigram>(std::move(file), std::move(model), std::move(table), marks);
 }
 
 }  // namespace fovea::data

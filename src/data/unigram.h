@@ -47,6 +47,6 @@ UnigramFile parse_xlm_roberta_model(std::string bytes, const std::string& name);
 UnigramFile parse_big_bird_model(std::string bytes, const std::string& name);
 
 // `name` is for messages. Throws Error on tokens that are empty or stand twice, and on marks that are missing.
-std::unique_ptr<MarkedTokenizer> make_unigram(UnigramFile parts, const std::string& name);
+std::unique_ptr<MarkedTokenizer> make_unigram(UnigramFile file, const std::string& name);
 
 }  // namespace fovea::data

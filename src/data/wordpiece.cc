@@ -1,3 +1,4 @@
+// BERT's tokenizer: cleans and splits text, then matches the longest pieces of the vocabulary.
 #include "data/wordpiece.h"
 
 #include <unicode/uchar.h>

@@ -1,3 +1,5 @@
+// Learns a WordPiece vocabulary: counts words and merges the most frequent pair of neighbouring pieces until the
+// vocabulary is full.
 #include "data/wordpiece_trainer.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Chooses layers and heads of an attention record, averages or rolls them out, joins tokens into words, and makes heat
+// maps and alignment pairs.
 #include "explain/attention_maps.h"
 
 #include <algorithm>

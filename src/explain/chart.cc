@@ -1,3 +1,4 @@
+// Draws line charts: axes, ticks, curves and a legend.
 #include "explain/chart.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Draws heat maps with row and column labels as a picture, or as shaded blocks of text.
 #include "explain/heatmap.h"
 
 #include <algorithm>

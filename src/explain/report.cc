@@ -1,3 +1,4 @@
+// Writes a report as one HTML file with its pictures inside.
 #include "explain/report.h"
 
 #include <cstdio>

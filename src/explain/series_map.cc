@@ -1,3 +1,4 @@
+// Draws curves over time and a strip of weights below them.
 #include "explain/series_map.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Beam search: extends hypotheses, keeps the best, and ranks those that ended.
 #include "infer/beam.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The tokenizations of sacreBLEU, the counts of matching n-grams, and BLEU from them.
 #include "infer/bleu.h"
 
 #include <algorithm>

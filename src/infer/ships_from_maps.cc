@@ -1,3 +1,4 @@
+// Finds connected spots of bows and sterns in the maps, pairs them, and measures the width of each ship.
 #include "infer/ships_from_maps.h"
 
 #include <algorithm>

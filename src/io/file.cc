@@ -1,3 +1,4 @@
+// Maps files for reading, and writes files and directories so that a crash leaves the old or the new state.
 #include "io/file.h"
 
 #include <fcntl.h>

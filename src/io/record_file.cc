@@ -1,3 +1,4 @@
+// Writes and reads the header and the records of a record file, and finds its intact records when it is opened.
 #include "io/record_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Parses and checks safetensors headers, converts tensors to float32, and writes files.
 #include "io/safetensors.h"
 
 #include <algorithm>

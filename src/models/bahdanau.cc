@@ -1,3 +1,5 @@
+// RNNsearch (Bahdanau et al. 2015) and the encoder-decoder without attention: encoder, teacher-forced pass and decoding
+// step.
 #include "models/bahdanau.h"
 
 #include <cmath>

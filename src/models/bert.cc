@@ -1,3 +1,4 @@
+// BERT and its relatives: reading and checking their configs, embeddings, encoder and heads.
 #include "models/bert.h"
 
 #include <algorithm>
@@ -5,7 +6,6 @@
 #include <concepts>
 
 #include "autograd/ops.h"
-#include "autograd/tape.h"
 #include "models/long_attention.h"
 #include "nn/init.h"
 #include "nn/positions.h"
@@ -336,14 +336,6 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
   }
   if (config.model_type == "longformer" && heads.labels > 0) global_ = data::GlobalTokens::first();
   if (nn::parameters_are_drawn()) draw(parameters(), rng);
-}
-
-void Bert::pack_layer(int64_t layer, Compute compute) {
-  const nn::Module& module = *encoder.layers.at(static_cast<size_t>(layer));
-  packed_layers_.emplace_back(module, compute);
-  // A layer's matrices are read by its projections alone.
-  for (const nn::NamedParameter& parameter : module.parameters())
-    if (parameter.value.rank() == 2 && !parameter.value.is_same(relative_bias)) drop_value(parameter.value);
 }
 
 void Bert::draw(std::span<const nn::NamedParameter> parameters, Rng& rng) const {

@@ -149,9 +149,9 @@ class Bert : public nn::Module {
   // hidden: [tokens, E] -> [texts, 2]: the second text of a pair follows the first, or does not.
   Var next_logits(const Var& hidden, std::span<const int64_t> lengths) const;
 
-  // Packs a layer for use and gives the memory of its matrices back: from then on the network can only be used, by way of
-  // nn::Prepared, and neither be trained nor saved.
-  void pack_layer(int64_t layer, Compute compute);
+  // Keeps a layer packed whose matrices have no values any more (WeightReader): the network can only be used then, and
+  // neither be trained nor saved.
+  void keep_packed(nn::Prepared layer) { packed_layers_.push_back(std::move(layer)); }
 
   // Draws the named parameters anew.
   void draw(std::span<const nn::NamedParameter> parameters, Rng& rng) const;

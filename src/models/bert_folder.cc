@@ -1,3 +1,5 @@
+// Reads Hugging Face folders of the BERT family into a network, whatever the spelling of their tensors, and writes
+// them.
 #include "models/bert_folder.h"
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "autograd/tape.h"
 #include "io/file.h"
 #include "models/bert_names.h"
 #include "models/published_weights.h"
@@ -178,21 +179,23 @@ LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertH
   std::unordered_map<std::string, Var> fresh;
   for (const auto& [name, parameter] : loaded.network->parameters()) fresh.emplace(name, parameter);
   const std::vector<BertName> wanted = names_to_read(config, loaded.network->heads(), there, names);
-  std::vector<std::string> of_layer;  // the file's tensors of the layer being read
+  WeightReader reader(weights, use);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const auto place = fresh.find(wanted[i].ours);
     FOVEA_ASSERT(place != fresh.end());
-    const std::vector<std::string> parts = parts_of(weights, names, wanted[i]);
-    take_value(place->second, joined_tensor(weights, parts, place->second.shape()));
-    const bool matrix = place->second.rank() == 2;
+    const Var parameter = place->second;
     fresh.erase(place);
+    const std::vector<std::string> parts = parts_of(weights, names, wanted[i]);
     const int64_t layer = layer_of(wanted[i]);
-    if (!use || layer < 0) continue;
-    if (matrix) of_layer.insert(of_layer.end(), parts.begin(), parts.end());
+    if (layer < 0) {
+      reader.take(parameter, parts);
+      continue;
+    }
+    reader.take_in_layer(parameter, parts);
     if (i + 1 < wanted.size() && layer_of(wanted[i + 1]) == layer) continue;
-    loaded.network->pack_layer(layer, *use);
-    for (const std::string& part : of_layer) weights.release(part);
-    of_layer.clear();
+    auto packed = reader.finish(*loaded.network->encoder.layers.at(static_cast<size_t>(layer)),
+                                loaded.network->relative_bias);
+    if (packed) loaded.network->keep_packed(std::move(*packed));
   }
   std::vector<nn::NamedParameter> drawn;
   for (const nn::NamedParameter& parameter : loaded.network->parameters()) {

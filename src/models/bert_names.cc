@@ -1,3 +1,4 @@
+// Tables of the parameter names that Hugging Face uses for each model type of the BERT family.
 #include "models/bert_names.h"
 
 namespace fovea::models {

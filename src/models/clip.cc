@@ -28,7 +28,7 @@ ClipClassifier::ClipClassifier(const ClipConfig& config, Rng& rng)
       conv2_(config.filters, second_filters(config), 5, rng),
       fc_(places(config.height) * places(config.width) * second_filters(config), config.features, rng),
       pooling_({.width = config.features,
-                .kind = nn::frame_weights_named(config.pooling),
+                .pooling = nn::frame_pooling_named(config.pooling),
                 .hidden = config.hidden},
                rng),
       output_(config.features, config.classes, rng) {

@@ -9,7 +9,7 @@
 
 #include "models/size_ranges.h"
 #include "nn/conv.h"
-#include "nn/frame_pooling.h"
+#include "nn/temporal_attention.h"
 
 namespace fovea::models {
 
@@ -53,7 +53,7 @@ struct ClipResult {
 
 // A frame goes through conv1 5 x 5, relu, max pooling 2 x 2, conv2 5 x 5, relu, max pooling 2 x 2 (LeNet, LeCun et al.
 // 1998) and fc, relu; then pooling over the frames of a clip, and output. Parameters: conv1, conv2, fc
-// [features, places filters], pooling as nn::FramePooling names them, output [classes, features].
+// [features, places filters], pooling as nn::TemporalAttention names them, output [classes, features].
 class ClipClassifier : public nn::Module {
  public:
   // Throws Error on a config that makes no sense.
@@ -74,7 +74,7 @@ class ClipClassifier : public nn::Module {
   ClipConfig config_;
   nn::Conv2d conv1_, conv2_;
   nn::Linear fc_;
-  nn::FramePooling pooling_;
+  nn::TemporalAttention pooling_;
   nn::Linear output_;
 };
 

@@ -1,3 +1,5 @@
+// The glimpse network and its recurrent core, with places chosen by REINFORCE (RAM) or by differentiable attention, and
+// their losses.
 #include "models/glimpse.h"
 
 #include <algorithm>

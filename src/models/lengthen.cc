@@ -55,11 +55,13 @@ Tensor repeated_positions(const BertConfig& old, const BertConfig& config, const
 
 std::unique_ptr<Bert> lengthened(const Bert& from, const std::string& to, int64_t max_tokens) {
   const BertConfig config = long_config(from, to, max_tokens);
+  BertHeads heads = from.heads();
+  heads.next_sentence = false;  // no long model has that head
   std::unique_ptr<Bert> made;
   {
     const nn::ParametersFromFile nothing_drawn(std::numeric_limits<int64_t>::max(), to);
     Rng rng(0);
-    made = std::make_unique<Bert>(config, from.heads(), rng);
+    made = std::make_unique<Bert>(config, heads, rng);
   }
   std::unordered_map<std::string, Tensor> values;
   for (const auto& [name, parameter] : from.parameters()) values.emplace(name, parameter.value());

@@ -1,3 +1,5 @@
+// The attentional encoder-decoder of Luong et al. (2015): encoder, teacher-forced pass and decoding step with input
+// feeding.
 #include "models/luong.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Reads and checks Marian configs and weights, maps their names to models::Transformer, and writes such folders.
 #include "models/marian.h"
 
 #include <cmath>
@@ -24,9 +25,16 @@ struct Name {
   std::string ours;
   std::vector<std::string> theirs;
 };
+struct LayerNames {
+  bool decoder = false;
+  size_t index = 0;
+  std::vector<Name> names = {};
+};
 
-void add_layers(std::vector<Name>& names, const std::string& stack, int64_t layers, bool cross) {
+void add_layers(std::vector<LayerNames>& all, const std::string& stack, int64_t layers, bool cross) {
   for (int64_t i = 0; i < layers; ++i) {
+    all.push_back({.decoder = cross, .index = static_cast<size_t>(i)});
+    std::vector<Name>& names = all.back().names;
     const std::string ours = stack + ".layers." + std::to_string(i) + ".", theirs = "model." + ours;
     const auto add = [&](const std::string& own, std::vector<std::string> parts) {
       for (const char* end : {"weight", "bias"}) {
@@ -52,8 +60,8 @@ void add_layers(std::vector<Name>& names, const std::string& stack, int64_t laye
 }
 
 // The parameters of the layers.
-std::vector<Name> layer_names(const TransformerConfig& config) {
-  std::vector<Name> names;
+std::vector<LayerNames> layer_names(const TransformerConfig& config) {
+  std::vector<LayerNames> names;
   add_layers(names, "encoder", config.encoder_layers, false);
   add_layers(names, "decoder", config.decoder_layers, true);
   return names;
@@ -91,9 +99,10 @@ void check_positions(const WeightFolder& weights, const std::string& name, int64
 
 // A file with more layers than the config has would compute something else without them.
 void refuse_leftovers(const WeightFolder& weights, const TransformerConfig& config,
-                      const std::vector<Name>& layers) {
+                      const std::vector<LayerNames>& layers) {
   std::set<std::string> known{kBias};
-  for (const Name& name : layers) known.insert(name.theirs.begin(), name.theirs.end());
+  for (const LayerNames& layer : layers)
+    for (const Name& name : layer.names) known.insert(name.theirs.begin(), name.theirs.end());
   for (const Name& name : table_names(config)) known.insert(name.theirs.begin(), name.theirs.end());
   for (const std::string& name : weights.names()) {
     if (name == "model.encoder.embed_positions.weight" || name == "model.decoder.embed_positions.weight")
@@ -186,7 +195,8 @@ MarianConfig marian_config(const Json& json, const std::string& where) {
   return config;
 }
 
-std::unique_ptr<Transformer> load_marian(const fs::path& folder, const MarianConfig& config) {
+std::unique_ptr<Transformer> load_marian(const fs::path& folder, const MarianConfig& config,
+                                         std::optional<Compute> use) {
   const WeightFolder weights(folder);
   const std::vector<Name> tables = table_names(config.network);
   for (const Name& table : tables) {
@@ -197,7 +207,7 @@ std::unique_ptr<Transformer> load_marian(const fs::path& folder, const MarianCon
     require(weights.entry(name).shape == wanted, weights.where(), ": ", in_quotes(name), " has shape ",
             weights.entry(name).shape, ", but config.json says ", wanted);
   }
-  const std::vector<Name> layers = layer_names(config.network);
+  const std::vector<LayerNames> layers = layer_names(config.network);
   refuse_leftovers(weights, config.network, layers);
   std::unique_ptr<Transformer> network;
   {
@@ -210,11 +220,16 @@ std::unique_ptr<Transformer> load_marian(const fs::path& folder, const MarianCon
   }
   std::unordered_map<std::string, Var> places;
   for (const auto& [name, parameter] : network->parameters()) places.emplace(name, parameter);
-  for (const Name& name : layers) {
-    for (const std::string& theirs : name.theirs)
-      require(weights.contains(theirs), weights.where(), ": no tensor ", in_quotes(theirs));
-    const Var& place = places.at(name.ours);
-    take_value(place, joined_tensor(weights, name.theirs, place.shape()));
+  WeightReader reader(weights, use);
+  for (const auto& [decoder, index, names] : layers) {
+    for (const Name& name : names) {
+      for (const std::string& theirs : name.theirs)
+        require(weights.contains(theirs), weights.where(), ": no tensor ", in_quotes(theirs));
+      reader.take_in_layer(places.at(name.ours), name.theirs);
+    }
+    auto packed = decoder ? reader.finish(*network->decoder.layers.at(index))
+                          : reader.finish(*network->encoder.layers.at(index));
+    if (packed) network->keep_packed(std::move(*packed));
   }
   for (const Name& table : tables)
     take_value(places.at(table.ours), weights.tensor(found_in(weights, table)));
@@ -234,8 +249,8 @@ void save_marian(const fs::path& folder, const Transformer& network, const Json&
   std::unordered_map<std::string, Tensor> values;
   for (const auto& [name, parameter] : network.parameters()) values.emplace(name, parameter.value());
   std::vector<TensorToWrite> tensors;
-  for (const Name& name : layer_names(network.config()))
-    append_shares(tensors, name.theirs, values.at(name.ours));
+  for (const LayerNames& layer : layer_names(network.config()))
+    for (const Name& name : layer.names) append_shares(tensors, name.theirs, values.at(name.ours));
   for (const Name& table : table_names(network.config()))
     tensors.push_back(TensorToWrite::floats(table.theirs[0], values.at(table.ours)));
   tensors.push_back(TensorToWrite::floats(kBias, network.output_bias.value().reshape({1, -1})));

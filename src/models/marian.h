@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "io/json.h"
@@ -23,8 +24,10 @@ struct MarianConfig {
 MarianConfig marian_config(const Json& json, const std::string& where);
 
 // Throws Error, naming the file and the tensor, when one is missing, has another shape, or has no place in the
-// model that the config describes. Takes no memory for more than the file holds.
-std::unique_ptr<Transformer> load_marian(const std::filesystem::path& folder, const MarianConfig& config);
+// model that the config describes. Takes no memory for more than the file holds. use: each layer is packed as soon as it
+// is read (WeightReader), so that memory holds the weights of layers once.
+std::unique_ptr<Transformer> load_marian(const std::filesystem::path& folder, const MarianConfig& config,
+                                         std::optional<Compute> use = {});
 
 // Writes config.json and model.safetensors, each atomically, as Hugging Face's loaders want them. `published`: the
 // config.json that the network came with, which is kept.

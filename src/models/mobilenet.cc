@@ -1,3 +1,4 @@
+// MobileNet-v1: its blocks, and its published weights read from a manifest and a file of floats.
 #include "models/mobilenet.h"
 
 #include <algorithm>

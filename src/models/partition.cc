@@ -1,3 +1,4 @@
+// The task-partitioned segmentation network: its branches, the mask of the fine task, and the gated losses.
 #include "models/partition.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "models/published_weights.h"
 
+#include "autograd/tape.h"
 #include "io/json.h"
 
 namespace fovea::models {
@@ -24,6 +25,25 @@ void append_shares(std::vector<TensorToWrite>& tensors, std::span<const std::str
   const int64_t rows = whole.size(0) / static_cast<int64_t>(names.size());
   for (size_t i = 0; i < names.size(); ++i)
     tensors.push_back(TensorToWrite::floats(names[i], whole.narrow(0, static_cast<int64_t>(i) * rows, rows)));
+}
+
+void WeightReader::take(const Var& place, std::span<const std::string> names) const {
+  take_value(place, joined_tensor(weights_, names, place.shape()));
+}
+
+void WeightReader::take_in_layer(const Var& place, std::span<const std::string> names) {
+  take(place, names);
+  if (use_ && place.rank() == 2) matrices_.insert(matrices_.end(), names.begin(), names.end());
+}
+
+std::optional<nn::Prepared> WeightReader::finish(const nn::Module& layer, const Var& kept) {
+  if (!use_) return {};
+  nn::Prepared packed(layer, *use_);
+  for (const nn::NamedParameter& parameter : layer.parameters())
+    if (parameter.value.rank() == 2 && !parameter.value.is_same(kept)) drop_value(parameter.value);
+  for (const std::string& name : matrices_) weights_.release(name);
+  matrices_.clear();
+  return packed;
 }
 
 }  // namespace fovea::models

@@ -1,13 +1,15 @@
 // What the loaders of published folders share: one of our parameters may be several tensors of a file, whose rows
-// stand one below the other (queries, keys and values).
+// stand one below the other (queries, keys and values), and a folder opened for use holds its weights once.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "io/safetensors.h"
 #include "io/weight_folder.h"
+#include "nn/module.h"
 
 namespace fovea::models {
 
@@ -16,5 +18,26 @@ Tensor joined_tensor(const WeightFolder& weights, std::span<const std::string> n
 // The other way: equal shares of the rows, as views to be written while `whole` lives.
 void append_shares(std::vector<TensorToWrite>& tensors, std::span<const std::string> names,
                    const Tensor& whole);
+
+// Takes parameters from a folder. Where it is opened for use, each layer is packed as soon as it is read and the memory
+// of its matrices is given back, so that memory never holds more than one layer twice.
+class WeightReader {
+ public:
+  // use: the products to pack for; empty: nothing is packed, for a network that is trained or saved.
+  WeightReader(const WeightFolder& weights, std::optional<Compute> use) : weights_(weights), use_(use) {}
+
+  // Takes a parameter. names: its tensors in the file. Throws Error naming one of another shape.
+  void take(const Var& place, std::span<const std::string> names) const;
+  // The same for a parameter of a layer.
+  void take_in_layer(const Var& place, std::span<const std::string> names);
+  // All parameters of the layer were taken since the last call. Returns what keeps it packed, if anything was. The layer's
+  // matrices have no values from then on: only its projections may read them. `kept` keeps its value.
+  std::optional<nn::Prepared> finish(const nn::Module& layer, const Var& kept = {});
+
+ private:
+  const WeightFolder& weights_;
+  std::optional<Compute> use_;
+  std::vector<std::string> matrices_;  // of the layer being read
+};
 
 }  // namespace fovea::models

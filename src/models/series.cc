@@ -1,3 +1,4 @@
+// What models of number sequences share: standardised input cut into tokens, the summary of states, and outputs.
 #include "models/series.h"
 
 #include <algorithm>

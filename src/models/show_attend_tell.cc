@@ -1,3 +1,4 @@
+// Show, Attend and Tell: soft and hard attention over places of a picture, losses, and decoding of captions.
 #include "models/show_attend_tell.h"
 
 #include <algorithm>

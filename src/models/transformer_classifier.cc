@@ -1,3 +1,4 @@
+// A Transformer encoder with any attention spec over packed texts, pooled into class logits.
 #include "models/transformer_classifier.h"
 
 #include <cmath>

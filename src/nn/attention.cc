@@ -1,3 +1,4 @@
+// Multi-head attention: projections, rotary positions, global rows, key-value caches, and attention over them.
 #include "nn/attention.h"
 
 #include <algorithm>

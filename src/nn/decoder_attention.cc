@@ -1,3 +1,4 @@
+// Attention of a recurrent decoder: its projections, the window of keys of each step, and predicted positions.
 #include "nn/decoder_attention.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Squeeze-and-excitation, CBAM and selective kernels, and how they report their weights to observers.
 #include "nn/gates.h"
 
 #include <algorithm>
@@ -180,68 +181,6 @@ Var SelectiveKernel::operator()(const Var& x, const Context& context, std::strin
     out = out.defined() ? out + part : part;
   }
   return out;
-}
-
-namespace {
-
-// The frames that exist, moved to the front of their clips, and how many there are in each.
-struct FrontFrames {
-  Var x;  // [B, T, ...]
-  std::vector<int64_t> lengths;
-};
-
-FrontFrames to_front(const Var& x, std::span<const uint8_t> present) {
-  const int64_t batch = x.size(0), frames = x.size(1);
-  require(static_cast<int64_t>(present.size()) == batch * frames, "temporal attention: got ", present.size(),
-          " marks of presence for input ", x.shape(), ", wanted ", batch * frames);
-  FrontFrames result{x, std::vector<int64_t>(static_cast<size_t>(batch))};
-  std::vector<int32_t> order;
-  bool in_order = true;
-  for (int64_t b = 0; b < batch; ++b) {
-    int64_t& count = result.lengths[static_cast<size_t>(b)];
-    for (const bool wanted : {true, false})  // those that are missing go behind, where nothing is seen
-      for (int64_t t = 0; t < frames; ++t) {
-        const int64_t place = b * frames + t;
-        if ((present[static_cast<size_t>(place)] != 0) != wanted) continue;
-        in_order &= place == static_cast<int64_t>(order.size());
-        order.push_back(static_cast<int32_t>(place));
-        count += wanted;
-      }
-  }
-  if (in_order) return result;
-  Shape rows{batch * frames, x.count() / std::max<int64_t>(1, batch * frames)};
-  result.x = reshape(gather(reshape(x, rows), order), x.shape());
-  return result;
-}
-
-}  // namespace
-
-TemporalAttention::TemporalAttention(int64_t width) {
-  require(width > 0, "temporal attention: got a width of ", width, ", wanted more than 0");
-  query = add_parameter("query", constant({width}, 0));
-}
-
-Var TemporalAttention::operator()(const Var& x, const Frames& frames, std::string_view name) const {
-  const int64_t width = query.size(0);
-  require((x.rank() == 3 || x.rank() == 5) && x.size(-1) == width, "temporal attention: got input of shape ",
-          x.shape(), ", wanted [clips, frames, ", width, "] or [clips, frames, height, width, ", width, "]");
-  require(frames.lengths.empty() || frames.present.empty(),
-          "temporal attention: got lengths and marks of presence, wanted one of them");
-  const int64_t batch = x.size(0), count = x.size(1), places = x.rank() == 5 ? x.size(2) * x.size(3) : 1;
-  FrontFrames front{x, {frames.lengths.begin(), frames.lengths.end()}};
-  if (!frames.present.empty()) front = to_front(x, frames.present);
-  const Var values = reshape(front.x, {batch, count, places, width});
-  const Var keys = places == 1 ? values : mean(values, 2, true);
-  AttentionSpec spec;
-  if (!front.lengths.empty()) spec.pattern = lengths(front.lengths);
-  // One query for all clips: the gradient of the repetition is their sum.
-  const Var queries = reshape(query, {1, 1, 1, width}) + Var(Tensor::zeros({batch, 1, 1, 1}));
-  const Var out = attend(queries, reshape(keys, {batch, 1, count, width}),
-                         reshape(values, {batch, 1, count, places * width}), spec,
-                         {.name = name, .site = {.kind = AttentionSite::Kind::gate}})
-                      .output;
-  if (x.rank() == 3) return reshape(out, {batch, width});
-  return reshape(out, {batch, x.size(2), x.size(3), width});
 }
 
 }  // namespace fovea::nn

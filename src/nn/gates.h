@@ -1,7 +1,7 @@
-// Attention whose weights are gates: over channels, places, branches and frames of image networks.
+// Attention whose weights are gates: over channels, places and branches of image networks.
 //
 // Each is a query that meets keys, and a selection: a squeezed image meets one learned key for every channel
-// and a sigmoid opens or closes it (squeeze and excitation); a softmax chooses among branches or frames. So
+// and a sigmoid opens or closes it (squeeze and excitation); a softmax chooses among branches. So
 // each shows its weights to this thread's AttentionObserver as attend() does: [B, 1, queries, keys]. Nobody
 // looking costs one test of a pointer. Images are [B, H, W, C].
 #pragma once
@@ -91,24 +91,6 @@ class SelectiveKernel : public Module {
   Linear fc_;
   BatchNorm2d norm_;
   std::vector<std::unique_ptr<Linear>> select_;
-};
-
-// Which frames of a clip exist. Both empty: all.
-struct Frames {
-  std::span<const int64_t> lengths = {};  // [B]: the first so many
-  std::span<const uint8_t> present = {};  // [B T]: 0 where a frame is missing
-};
-
-// A weighted mean of the frames of a clip, weights by softmax of learned query . features / sqrt(d). A
-// missing frame has weight 0 exactly, whatever it holds; a clip without frames gives 0. Parameters: query
-// [d]; zeros at first, so that training begins with the plain mean.
-class TemporalAttention : public Module {
- public:
-  explicit TemporalAttention(int64_t width);
-  // x: [B, T, d] -> [B, d]; or [B, T, H, W, d] -> [B, H, W, d], each frame weighed by the mean of its places.
-  // Shown under `name`: one query, T keys; where frames are missing in between, those that exist come first.
-  Var operator()(const Var& x, const Frames& frames = {}, std::string_view name = {}) const;
-  Var query;
 };
 
 }  // namespace fovea::nn

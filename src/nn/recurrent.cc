@@ -1,3 +1,4 @@
+// Stacked LSTM and GRU layers, in one or both directions, with prepared weights in use.
 #include "nn/recurrent.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Converts scores to their form for runs of keys, attends with any selection, and reports weights to observers.
 #include "nn/runs.h"
 
 #include <algorithm>

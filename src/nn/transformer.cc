@@ -1,3 +1,4 @@
+// Transformer encoder and decoder layers, post-norm and pre-norm, and stacks of them.
 #include "nn/transformer.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// The bindings of opened model folders: answers, explanations and scores from Python arguments.
 #include "python/tasks.h"
 
 #include <nanobind/ndarray.h>
@@ -70,7 +71,7 @@ T fields_of(const nb::dict& given) {
   return options;
 }
 
-// Keyword arguments of opening: global, rollouts, and those of embeddings.
+// Keyword arguments of opening: global, pairs, rollouts, and those of embeddings.
 tasks::OpenOptions open_options(const std::optional<std::string>& purpose, const std::string& compute,
                                 const nb::dict& given) {
   tasks::OpenOptions options{
@@ -80,11 +81,13 @@ tasks::OpenOptions open_options(const std::optional<std::string>& purpose, const
     const auto name = nb::cast<std::string>(key);
     if (name == "global") {
       options.global = option_value<std::string>(name, value);
+    } else if (name == "pairs") {
+      options.pairs = option_value<bool>(name, value);
     } else if (name == "rollouts") {
       options.rollouts = option_value<int64_t>(name, value);
     } else if (!set_field(options.embed, name, value)) {
       std::vector<std::string_view> known = field_names<tasks::EmbedOptions>();
-      known.insert(known.end(), {"global", "rollouts"});
+      known.insert(known.end(), {"global", "pairs", "rollouts"});
       refuse_name(name, known);
     }
   }
@@ -193,9 +196,13 @@ class Folder {
   }
 
   std::string evaluate(const std::vector<std::string>& paths, const std::string& label_column,
-                       const std::string& text_column) const {
+                       const std::string& text_column, const std::string& pair_column) const {
     const nb::gil_scoped_release release;
-    return tasks::to_json(folder_->evaluate({paths, label_column, text_column})).dump();
+    return tasks::to_json(folder_->evaluate({.paths = paths,
+                                             .label_column = label_column,
+                                             .text_column = text_column,
+                                             .pair_column = pair_column}))
+        .dump();
   }
 
  private:
@@ -216,7 +223,8 @@ void add_tasks(nb::module_& module) {
       .def("vectors", &Folder::vectors, nb::arg("inputs"), nb::arg("options"))
       .def("explain", &Folder::explain, nb::arg("input"), nb::arg("options"), nb::arg("form"),
            nb::arg("columns"))
-      .def("evaluate", &Folder::evaluate, nb::arg("paths"), nb::arg("label_column"), nb::arg("text_column"));
+      .def("evaluate", &Folder::evaluate, nb::arg("paths"), nb::arg("label_column"), nb::arg("text_column"),
+           nb::arg("pair_column"));
   module.def("look_into", [](const std::string& path) {
     const nb::gil_scoped_release release;
     return tasks::to_json(tasks::look_into(path)).dump();

@@ -1,3 +1,4 @@
+// Opens Hugging Face classifiers of the BERT family, makes new heads on their encoders, and saves them.
 #include "tasks/bert_classifier.h"
 
 #include <algorithm>
@@ -122,7 +123,7 @@ LoadedClassifier load_bert_checkpoint(const std::filesystem::path& folder, const
   const data::EncoderTokenizer tokenizer = data::load_encoder_tokenizer(folder, config.model_type);
   data::require_as_many_tokens(*tokenizer.tokenizer, config.vocab_size, folder.string());
   const BertHead head{.labels = said.labels, .form = said.form};
-  // The parts' network is the encoder within a classifier, as the checkpoint names its weights.
+  // The network is the encoder within a classifier, as the checkpoint names its weights.
   LoadedClassifier loaded;
   auto network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);

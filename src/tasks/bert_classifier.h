@@ -48,7 +48,7 @@ struct BertHead {
 };
 LoadedClassifier begin_bert_classifier(const std::filesystem::path& folder, const BertHead& head,
                                        const EncoderChoices& choices, Rng& rng);
-// A checkpoint of a training: Fovea's own config, the encoder's among its settings. parts: what that config says of
+// A checkpoint of a training: Fovea's own config, the encoder's among its settings. loaded: what that config says of
 // labels and texts.
 LoadedClassifier load_bert_checkpoint(const std::filesystem::path& folder, const Json& settings,
                                       LoadedClassifier loaded);

@@ -6,6 +6,7 @@
 #include "models/lengthen.h"
 #include "tasks/encoder.h"
 #include "tasks/encoder_files.h"
+#include "tasks/folder_contents.h"
 #include "tasks/translator.h"
 
 namespace fovea::tasks {
@@ -36,7 +37,9 @@ Json tokenizer_config(const fs::path& folder, const models::BertConfig& from, in
 Conversion convert_translation(const fs::path& folder, const std::string& to, const fs::path& out) {
   compute_named(to);
   require_new(out);
-  const LoadedTranslator loaded = load_translation(folder, to);
+  const FolderContents contents = look_into(folder);
+  require(contents.can(Ability::translate), "--to ", to, " needs a translator; ", contents.description());
+  const LoadedTranslator loaded = read_translation(folder, to);
   const Inference usable(*loaded.network, loaded.compute);  // refuses what could not be translated with
   DirectorySet set(out);
   save_translation(set.path(), loaded);

@@ -1,3 +1,4 @@
+// Trains the models of `fovea demo`, tests them, and writes the report with its pictures.
 #include "tasks/demo.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Opens encoders of the BERT family, computes embeddings of texts and spans, and fills masked words.
 #include "tasks/encoder.h"
 
 #include <algorithm>

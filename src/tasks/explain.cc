@@ -1,3 +1,4 @@
+// Records a translator's attention for a sentence and writes it in the requested form.
 #include "tasks/explain.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Records a captioner's attention for each word and draws it over the picture.
 #include "tasks/explain_caption.h"
 
 #include <algorithm>

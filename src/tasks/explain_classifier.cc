@@ -1,3 +1,4 @@
+// Records a text classifier's attention for a text and writes it in the requested form.
 #include "tasks/explain_classifier.h"
 
 #include <algorithm>

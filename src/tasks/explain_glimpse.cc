@@ -1,3 +1,4 @@
+// Follows the glimpses of a classifier over a picture and writes them in the requested form.
 #include "tasks/explain_glimpse.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Records the gates or the self-attention of an image classifier and draws them over the picture.
 #include "tasks/explain_image.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Draws the maps and boxes of a ship detector beside the picture.
 #include "tasks/explain_partition.h"
 
 #include <algorithm>

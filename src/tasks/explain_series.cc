@@ -1,3 +1,4 @@
+// Records a series model's attention over past steps and features and writes it in the requested form.
 #include "tasks/explain_series.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The records of all kinds of model folders and of all abilities, and lookups in them.
 #include "tasks/folder_kinds.h"
 
 #include <algorithm>

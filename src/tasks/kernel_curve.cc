@@ -1,3 +1,4 @@
+// Measures the weight of the largest kernel of each block over scaled test pictures, and draws the curves.
 #include "tasks/kernel_curve.h"
 
 #include <algorithm>

@@ -11,7 +11,7 @@ std::string unfinished_hint(const std::filesystem::path& folder) {
   for (const char* name : {"best", "last"}) {
     const std::filesystem::path checkpoint = folder / "checkpoints" / name;
     if (path_exists(checkpoint / "config.json"))
-      return "; its training has not finished: use " + checkpoint.string() + " so far";
+      return "; its training has not finished, use " + checkpoint.string() + " until it has";
   }
   return path_exists(folder / "checkpoints") ? "; its training has not finished: run `fovea train` again"
                                              : "";

@@ -1,3 +1,4 @@
+// Opens and saves ship detectors, reads scenes, finds ships in pictures, and scores the found ships.
 #include "tasks/partition.h"
 
 #include <algorithm>

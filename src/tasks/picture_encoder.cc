@@ -1,3 +1,4 @@
+// Opens and saves a picture encoder, computes features of pictures, and keeps them in a record file.
 #include "tasks/picture_encoder.h"
 
 #include <algorithm>

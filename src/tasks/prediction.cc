@@ -1,3 +1,4 @@
+// Turns model outputs into predictions of classes, label sets or numbers, scores them, and prints them.
 #include "tasks/prediction.h"
 
 #include <algorithm>

@@ -39,15 +39,16 @@ struct PretrainTraining {
     using T = PretrainTraining;
     return std::tuple{
         Field{"model", &T::model, "bert"},
-        Field{"from", &T::from,
-              "folder of the BERT family to go on from: its tokenizer, sizes and weights; empty: begin anew"},
+        Field{
+            "from", &T::from,
+            "folder of the BERT family to go on from: its tokenizer, sizes and weights (default: begin with random weights)"},
         Field{"vocabulary", &T::vocabulary, "WordPiece tokens to learn from the text"},
         Field{"lowercase", &T::lowercase, "the tokenizer lowers case and strips accents"},
         Field{"max_tokens", &T::max_tokens, "tokens of a pair of texts, [CLS] and both [SEP] included"},
-        Field{"masked", &T::masked, "share of the tokens that are to be told"},
-        Field{"max_masked", &T::max_masked, "most of them in a sequence"},
+        Field{"masked", &T::masked, "share of the tokens that the model has to predict"},
+        Field{"max_masked", &T::max_masked, "largest number of tokens to predict in a pair"},
         Field{"whole_words", &T::whole_words, "mask all pieces of a word, or none"},
-        Field{"short_share", &T::short_share, "share of pairs that are cut short"},
+        Field{"short_share", &T::short_share, "share of pairs that are cut to a random shorter length"},
         Field{"passes", &T::passes,
               "times that the text is cut into pairs anew; masks are drawn anew at every step"},
         Field{"batch", &T::batch, "pairs in a batch"},

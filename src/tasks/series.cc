@@ -1,3 +1,4 @@
+// Opens series models, standardises tables and cases, computes forecasts and answers, and scores them.
 #include "tasks/series.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ SeriesGoal goal_named(const std::string& name, const std::string& where) {
   fail(where, ": unknown goal ", in_quotes(name), ", wanted forecast, classify or regress");
 }
 
-void check_parts(const LoadedSeriesModel& p, const models::SeriesConfig& c, const std::string& where) {
+void check_fit(const LoadedSeriesModel& p, const models::SeriesConfig& c, const std::string& where) {
   const auto columns = static_cast<int64_t>(p.columns.size());
   require(
       columns == c.features && p.mean.size() == p.columns.size() && p.deviation.size() == p.columns.size(),
@@ -109,7 +110,7 @@ LoadedSeriesModel load_series(const std::filesystem::path& folder, const std::st
     Rng rng(0);
     return models::make_model<models::SeriesModels>(config.model, config.settings, rng);
   });
-  check_parts(loaded, loaded.network->settings(), where);
+  check_fit(loaded, loaded.network->settings(), where);
   if (kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
   loaded.prepared = nn::Prepared(*loaded.network, kind);
   return loaded;

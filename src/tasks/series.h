@@ -59,7 +59,7 @@ struct SeriesRows {
 };
 // Throws Error when the model has time features and the table has no times.
 SeriesRows rows_of(const LoadedSeriesModel& loaded, const data::SeriesTable& table, const std::string& name);
-// parts.steps_in rows from each of `first` on.
+// loaded.steps_in rows from each of `first` on.
 models::SeriesBatch windows_at(const LoadedSeriesModel& loaded, const SeriesRows& rows,
                                std::span<const int64_t> first);
 // What comes after those windows: [windows, targets, horizon].
@@ -70,7 +70,7 @@ Tensor standard_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& 
 models::SeriesBatch cases_at(const Tensor& values, const data::SeriesCases& cases,
                              std::span<const int64_t> places);
 
-// The next parts.horizon steps after the last parts.steps_in rows: [horizon, targets], in the table's own units.
+// The next loaded.horizon steps after the last loaded.steps_in rows: [horizon, targets], in the table's own units.
 std::vector<float> forecast(const LoadedSeriesModel& loaded, const SeriesRows& rows);
 // For each case the scores of all classes, or the number, in its own units: [cases, outputs].
 Tensor answer_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace fovea::tasks {
 namespace {
@@ -54,7 +55,7 @@ Json setting_from_text(const Setting& setting, const std::string& text, const st
       return integer_from(text, where);
     case SettingType::number: {
       const auto value = number_in<double>(text);
-      require(value.has_value(), where, ": got ", in_quotes(text), ", wanted a number");
+      require(value && std::isfinite(*value), where, ": got ", in_quotes(text), ", wanted a finite number");
       return *value;
     }
     case SettingType::text:

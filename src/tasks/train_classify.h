@@ -64,10 +64,15 @@ struct ClassifyTraining {
         Field{"label_separator", &T::label_separator,
               "multi_label: what stands between two labels of a text (default: a comma)"},
         Field{"pairs", &T::pairs, "texts are pairs: each row has two of them"},
-        Field{"label_column", &T::label_column, "name or number (from 1) of the column with the labels"},
-        Field{"text_column", &T::text_column, "name or number (from 1) of the column with the texts"},
-        Field{"pair_column", &T::pair_column,
-              "pairs: name or number (from 1) of the column with the second texts"},
+        Field{
+            "label_column", &T::label_column,
+            "name or number (from 1) of the column with the labels (default: found by its name, else by what it holds)"},
+        Field{
+            "text_column", &T::text_column,
+            "name or number (from 1) of the column with the texts (default: found by its name, else by what it holds)"},
+        Field{
+            "pair_column", &T::pair_column,
+            "pairs: name or number (from 1) of the column with the second texts (default: found by its name, else by what it holds)"},
         Field{"skip_bad", &T::skip_bad, kSkipBadHelp}};
   }
 

@@ -155,6 +155,7 @@ TrainingOutcome train_clip(const ClipFiles& files, const ClipTraining& requested
   ClipTraining training = settled(files, requested);
   LoadedClipClassifier loaded;
   const data::Clips clips = read_training(files, training, options.seed, loaded);
+  require_classes(clips.classes, "clip", files.train[0]);
   if (!training.batch) training.batch = batch_for(clips.count(), 4, 16);
   loaded.model = training.model;
   loaded.labels = clips.classes;

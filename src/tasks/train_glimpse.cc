@@ -82,6 +82,7 @@ TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& 
   check_settings<GlimpseTraining>({requested, options, model_settings});
   observer.on_note("reading " + files.train[0]);
   const data::Pictures pictures = read_sources(files, requested);
+  require_classes(pictures.classes, "picture", files.train[0]);
   const GlimpseTraining training = settled(requested, pictures);
   LoadedGlimpseClassifier loaded;
   loaded.model = training.model;

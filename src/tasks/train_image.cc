@@ -102,6 +102,7 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& reques
         models::classes_and_size(2, 3, requested.size, requested.size));
   observer.on_note("reading " + files.train[0]);
   const data::Pictures pictures = data::read_pictures(files.train, requested.size);
+  require_classes(pictures.classes, "picture", files.train[0]);
   ImageTraining training = requested;
   if (!training.batch) training.batch = batch_for(pictures.count(), 16, 64);
   LoadedImageClassifier loaded;

@@ -1,3 +1,4 @@
+// Trains a ship detector: settings, batches of scenes, validation and model card.
 #include "tasks/train_partition.h"
 
 #include <algorithm>

@@ -274,6 +274,7 @@ CaseData read_cases(const Run& run) {
   const bool classes = cases.target == data::CaseTarget::classes;
   require(classes || !run.training.smoothing, "smoothing applies to classes; ", run.files.train,
           " has numbers to learn");
+  if (classes) require_classes(cases.classes, "case", run.files.train);
   loaded.goal = classes ? SeriesGoal::classify : SeriesGoal::regress;
   loaded.labels = cases.classes;
   for (int64_t f = 0; f < cases.features; ++f) loaded.columns.push_back(message("feature ", f + 1));

@@ -40,17 +40,17 @@ struct SeriesTraining {
               "transformer or lstm (both end in attention unless --pooling says otherwise)"},
         Field{"steps_in", &T::steps_in, "table: steps that the model reads before it forecasts"},
         Field{"horizon", &T::horizon, "table: steps to forecast"},
-        Field{"target", &T::target, "table: columns to forecast, separated by commas; empty: all"},
+        Field{"target", &T::target, "table: columns to forecast, separated by commas (default: all)"},
         Field{"inputs", &T::inputs,
-              "table, --channels mixed: further columns to read, separated by commas; empty: all"},
+              "table, --channels mixed: further columns to read, separated by commas (default: all)"},
         Field{"time_column", &T::time_column,
-              "table: column of dates or times; empty: the first column, where it holds some"},
+              "table: column of dates or times (default: the first column, if it holds any)"},
         Field{"time_features", &T::time_features,
               "table: what the model reads of the time of each step, separated by commas: minute, hour, "
               "weekday, day, yearday, month"},
         Field{"split", &T::split,
               "table: parts of the --train file for training, validation and test, in rows "
-              "(8640/2880/2880) or shares (0.7/0.1/0.2)"},
+              "(8640/2880/2880) or shares (0.7/0.1/0.2) (default: all rows for training)"},
         Field{"missing", &T::missing,
               "what to do with a missing value: stop (an error that names its place), or last (take the last "
               "one known)"},
@@ -59,7 +59,7 @@ struct SeriesTraining {
         Field{"weight_decay", &T::weight_decay, kWeightDecayHelp},
         Field{"schedule", &T::schedule, kScheduleHelp},
         Field{"warmup", &T::warmup, kWarmupHelp},
-        Field{"smoothing", &T::smoothing, "classes: label smoothing"}};
+        Field{"smoothing", &T::smoothing, "classes: label smoothing (default 0)"}};
   }
 
   using Models = models::SeriesModels;

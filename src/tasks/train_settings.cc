@@ -1,3 +1,5 @@
+// Joins preset, config file and single values into the settings of a training, and lists every setting with its
+// default.
 #include "tasks/train_settings.h"
 
 #include <algorithm>
@@ -147,6 +149,17 @@ TrainSettings<Training> chosen(const TrainRequest& request) {
   return settings;
 }
 
+// The models that have a setting: "transformer or han".
+template <class Training>
+std::string models_with(const std::string& setting) {
+  std::string names;
+  Training::Models::for_each([&](const auto& entry) {
+    if (contains(models::model_settings<typename Training::Models>(entry.name), setting))
+      names += (names.empty() ? "" : " or ") + std::string(entry.name);
+  });
+  return names;
+}
+
 // Sets named values on whichever struct has the name.
 template <class Training>
 void apply(const Json& values, TrainSettings<Training>& settings, const std::string& where) {
@@ -175,6 +188,9 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
       fail(where, ": unknown option ", in_quotes(item.key()), " with --from: the model keeps its own sizes",
            name_hint(item.key(), known));
     } else {
+      const std::string others = models_with<Training>(item.key());
+      require(others.empty(), where, ": ", in_quotes(item.key()), " is an option of --model ", others,
+              "; the model is ", model);
       fail(where, ": unknown option ", in_quotes(item.key()), " for the model ", model,
            name_hint(item.key(), known));
     }

@@ -1,10 +1,13 @@
+// Runs a training in its folder: identity and lock, resume, choice of the final weights, learning curve and model card.
 #include "tasks/training_run.h"
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <sstream>
 
 #include "base/error.h"
+#include "io/file.h"
 #include "io/json.h"
 #include "nn/weights.h"
 #include "tasks/learning_curve.h"
@@ -16,6 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kRunFile = "run.json";
+constexpr const char* kTokenizerFolder = "tokenizer";
 
 Json identity_json(const RunIdentity& identity) {
   return {{"task", identity.task},
@@ -152,7 +156,11 @@ std::string advice_for(const fs::path& out, const TrainingPlan& plan, const Trai
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& out, const RunIdentity& identity, RunObserver& observer)
-    : path_(out), lock_((make_directories(out), out)), identity_(identity) {
+    : is_new_(!path_exists(out)),
+      exceptions_(std::uncaught_exceptions()),
+      path_(out),
+      lock_((make_directories(out), out)),
+      identity_(identity) {
   const fs::path file = out / kRunFile;
   const bool begun = train::CheckpointStore(out).last().has_value();
   if (begun) {
@@ -164,12 +172,25 @@ RunFolder::RunFolder(const fs::path& out, const RunIdentity& identity, RunObserv
   if (fs::exists(file) && read_text(file) == json.dump(2) + "\n") return;
   // A run that never came to its first checkpoint leaves nothing to go on from.
   std::error_code ignored;
-  if (!begun) fs::remove_all(out / "tokenizer", ignored);
+  if (!begun) fs::remove_all(out / kTokenizerFolder, ignored);
   save_json(file, json);
 }
 
+RunFolder::~RunFolder() {
+  if (!is_new_ || std::uncaught_exceptions() <= exceptions_) return;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool empty =
+        entry.is_directory(error) && fs::is_empty(entry.path(), error);  // checkpoints, before the first
+    // The lock and unfinished files begin with a dot.
+    if (name != kRunFile && name != kTokenizerFolder && !name.starts_with('.') && !empty) return;
+  }
+  if (!error) fs::remove_all(path_, error);
+}
+
 data::Tokenizers RunFolder::tokenizers(const std::function<data::Tokenizers()>& learn) const {
-  const fs::path kept = path() / "tokenizer";
+  const fs::path kept = path() / kTokenizerFolder;
   if (fs::is_directory(kept)) return data::load_tokenizers(kept);
   data::Tokenizers tokenizers = learn();
   DirectorySet set(kept);
@@ -188,6 +209,9 @@ std::shared_ptr<const data::Tokenizer> learn_tokenizer(const std::string& tokeni
 }
 
 TrainingOutcome run_training(const RunFolder& folder, const TrainingPlan& plan, RunObserver& observer) {
+  require(plan.validate || plan.options.patience == 0, "patience: got ", plan.options.patience,
+          ", but there is no validation data to stop early by; give --valid, or "
+          "leave out --patience");
   const uint64_t seed = plan.options.seed;
   data::BatchOrder order(plan.sizes, folder.identity().data, {.max_tokens = plan.batch_size, .seed = seed});
   const int64_t a_pass = order.batches_per_epoch();
@@ -263,6 +287,11 @@ void check_vocabulary(const std::optional<std::string>& tokenizer, const std::op
   require(*vocabulary > 0 || !tokenizer || *tokenizer == "words", "vocabulary: got 0 with the tokenizer ",
           in_quotes(tokenizer.value_or("")),
           "; wanted a number of tokens, such as 8000 (0, for all, needs words)");
+}
+
+void require_classes(std::span<const std::string> classes, const char* unit, const std::string& path) {
+  require(classes.size() >= 2, path, ": every ", unit, " has the class ",
+          in_quotes(classes.empty() ? "" : classes[0]), ", wanted at least two classes");
 }
 
 int64_t batch_for(int64_t total, int64_t least, int64_t most) {

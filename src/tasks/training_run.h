@@ -41,6 +41,11 @@ class RunFolder {
   // Takes the lock before anything else. Where the folder holds an earlier run: throws Error when it is not
   // this one, and notes which settings have changed.
   RunFolder(const std::filesystem::path& out, const RunIdentity& identity, RunObserver& observer);
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+  // Removes a folder that this object made when an exception ends the run before its first step: a setting that turns out
+  // to be wrong only with the tokenizer leaves nothing behind.
+  ~RunFolder();
 
   const std::filesystem::path& path() const { return path_; }
   const RunIdentity& identity() const { return identity_; }
@@ -49,6 +54,8 @@ class RunFolder {
   data::Tokenizers tokenizers(const std::function<data::Tokenizers()>& learn) const;
 
  private:
+  bool is_new_;
+  int exceptions_;  // that were on their way when this object was made
   std::filesystem::path path_;
   DirectoryLock lock_;
   RunIdentity identity_;
@@ -118,6 +125,9 @@ void check_rates(double learning_rate, double warmup, double smoothing, double w
 
 // Throws Error on a size that the tokenizer cannot have; what is empty is decided later.
 void check_vocabulary(const std::optional<std::string>& tokenizer, const std::optional<int64_t>& vocabulary);
+
+// Throws Error unless there are two classes to tell apart. unit: "picture"; path: of the training data.
+void require_classes(std::span<const std::string> classes, const char* unit, const std::string& path);
 
 // A batch size with which a pass over `total` has at least about a hundred steps, between the bounds.
 int64_t batch_for(int64_t total, int64_t least, int64_t most);

@@ -1,3 +1,4 @@
+// Opens translators, own folders and MarianMT ones, saves them, and translates lines.
 #include "tasks/translator.h"
 
 #include <algorithm>
@@ -54,9 +55,11 @@ void check_vocabularies(const LoadedTranslator& loaded, const std::filesystem::p
 }
 
 // A folder of MarianMT, as Hugging Face's libraries save it.
-LoadedTranslator read_published(const std::filesystem::path& folder) {
+LoadedTranslator read_published(const std::filesystem::path& folder, const std::string& compute,
+                                bool for_use) {
   const std::string where = (folder / "config.json").string();
   LoadedTranslator loaded;
+  if (!compute.empty()) loaded.compute = compute_named(compute);
   loaded.published = load_json(folder / "config.json");
   const models::MarianConfig config = models::marian_config(loaded.published, where);
   loaded.model = "transformer";
@@ -68,7 +71,8 @@ LoadedTranslator read_published(const std::filesystem::path& folder) {
   require(marks.begin == config.begin && marks.never == config.pad && marks.end == config.end, where,
           ": decoder_start_token_id, pad_token_id and eos_token_id are ", config.begin, ", ", config.pad,
           " and ", config.end, ", but <pad> and </s> of the vocabulary ", marks.begin, " and ", marks.end);
-  loaded.network = models::load_marian(folder, config);
+  loaded.network =
+      models::load_marian(folder, config, for_use ? std::optional(loaded.compute) : std::nullopt);
   return loaded;
 }
 
@@ -89,19 +93,23 @@ LoadedTranslator read_own(const std::filesystem::path& folder, const std::string
   return loaded;
 }
 
-}  // namespace
-
-LoadedTranslator read_translation(const std::filesystem::path& folder, const std::string& compute) {
-  const bool published = is_foreign_folder(folder);
-  LoadedTranslator loaded = published ? read_published(folder) : read_own(folder, compute);
-  if (published && !compute.empty()) loaded.compute = compute_named(compute);
+LoadedTranslator read(const std::filesystem::path& folder, const std::string& compute, bool for_use) {
+  LoadedTranslator loaded =
+      is_foreign_folder(folder) ? read_published(folder, compute, for_use) : read_own(folder, compute);
+  // Layers that were packed while they were read have been rounded by that.
   if (loaded.compute == Compute::int8)
     nn::round_to_int8(*loaded.network, (folder / "model.safetensors").string());
   return loaded;
 }
 
+}  // namespace
+
+LoadedTranslator read_translation(const std::filesystem::path& folder, const std::string& compute) {
+  return read(folder, compute, false);
+}
+
 LoadedTranslator load_translation(const std::filesystem::path& folder, const std::string& compute) {
-  LoadedTranslator loaded = read_translation(folder, compute);
+  LoadedTranslator loaded = read(folder, compute, true);
   loaded.prepared = nn::Prepared(*loaded.network, loaded.compute);
   return loaded;
 }

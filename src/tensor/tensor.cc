@@ -1,3 +1,4 @@
+// Makes tensors and views of them, and copies between layouts.
 #include "tensor/tensor.h"
 
 #include <algorithm>

@@ -27,17 +27,21 @@ class EarlyStopping {
   EarlyStopping(int64_t patience, double min_delta, bool higher_is_better)
       : patience_(patience), min_delta_(min_delta), higher_is_better_(higher_is_better) {}
 
-  // Tells a result; true when it is the best so far. A NaN never is.
+  // Tells a result; true when its weights are to be kept: it is the best so far, or equal to it, for weights that were
+  // trained longer are then preferred (a score may be 0 for many validations while the loss falls). An equal result is no
+  // progress. A NaN is never the best.
   bool observe(double value, int64_t step) {
     const bool better = !state.best ? value == value
                                     : (higher_is_better_ ? value > *state.best + min_delta_
                                                          : value < *state.best - min_delta_);
     if (better) {
       state = {value, step, 0};
-    } else {
-      ++state.waited;
+      return true;
     }
-    return better;
+    ++state.waited;
+    if (value != state.best) return false;
+    state.best_step = step;
+    return true;
   }
   bool should_stop() const { return patience_ > 0 && state.waited >= patience_; }
 

@@ -1,3 +1,5 @@
+// Optimiser rules by name and JSON, their steps over parameter groups, their state in checkpoints, and the norm of
+// gradients.
 #include "train/optimizer.h"
 
 #include <array>

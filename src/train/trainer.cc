@@ -1,3 +1,4 @@
+// The training loop: gradient accumulation, schedules, logging, validation, early stopping, checkpoints and resume.
 #include "train/trainer.h"
 
 #include <chrono>

@@ -131,7 +131,11 @@ TEST_F(ClassifyVerb, RefusesWithOneLineAndStatusTwo) {
   EXPECT_THAT(refused("explain " + model() + " ''"), HasSubstr("the text is empty"));
   EXPECT_THAT(refused("train classify --out x"), HasSubstr("--train and --out are needed"));
   EXPECT_THAT(refused("train classify --train a --out x --model han --layers 2"),
-              HasSubstr("unknown option 'layers' for the model han"));
+              HasSubstr("'layers' is an option of --model lstm or transformer; the model is han"));
+  EXPECT_THAT(refused("train classify --train a --out x --minutes nan"),
+              HasSubstr("--minutes: got 'nan', wanted a finite number"));
+  EXPECT_THAT(refused("convert " + model() + " --to int8 --out " + model() + "8"),
+              HasSubstr("--to int8 needs a translator; " + model() + " is a text classifier"));
   EXPECT_THAT(refused("train classify --train a --out x --preset huge"),
               HasSubstr("wanted tiny, small or base"));
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "cli/command.h"
 #include "io/file.h"
@@ -100,6 +101,21 @@ TEST_F(ReadingVerbs, SeveralLabelsArePrintedBetweenTheSeparator) {
   EXPECT_THAT(run("classify " + file("tagger") + " --test " + file("tags.tsv")).out,
               testing::StartsWith(
                   "micro F1 100.00 %, macro F1 100.00 %, all labels right 100.00 %, 60 texts\nx: precision"));
+}
+
+TEST_F(ReadingVerbs, TheModelCardHasTheCommandAsAShellReadsIt) {
+  EXPECT_THAT(read_text(file("tagger") + "/README.md"),
+              testing::AllOf(HasSubstr("--label-separator '|'"), HasSubstr("--global 'first car'"),
+                             HasSubstr("--self-attention 'scaled_dot / heads(window(2,2); strided(2))'")));
+  EXPECT_THAT(similar_.out, HasSubstr("next: fovea classify " + file("similar") + " < pairs.tsv"));
+}
+
+TEST_F(ReadingVerbs, TheHelpOfTrainingShowsOneDefaultForAnOption) {
+  for (const char* task : {"classify", "translate", "image", "series", "caption"}) {
+    std::istringstream help(run(message("train ", task, " --help")).out);
+    for (std::string line; std::getline(help, line);)
+      EXPECT_EQ(line.find("(default"), line.rfind("(default")) << task << ": " << line;
+  }
 }
 
 TEST_F(ReadingVerbs, ExplainMarksGlobalTokens) {

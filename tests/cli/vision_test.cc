@@ -33,6 +33,8 @@ class Vision : public testing::Test {
     std::filesystem::create_directories(path("empty"));
     for (const char* name : {"a.png", "clip/0.png", "clip/1.png", "clip/2.png"})
       write_atomically(path(name), picture);
+    std::filesystem::create_directories(path("alike/cats"));
+    write_atomically(path("alike/cats/0.png"), picture);
     write_atomically(path("broken.png"), "no picture");
     write_idx();
   }
@@ -81,9 +83,12 @@ TEST_F(Vision, WhatDoesNotApplyIsRefusedInOneLine) {
       {"explain @gated @broken.png", "broken.png"},
       {"classify @gated --test @images @labels", "wanted a list file or a folder of clips"},
       {"train glimpse --out @x", "--train and --out are needed"},
-      {"train glimpse --train @images @labels --out @x --grid 3", "unknown option 'grid' for the model ram"},
+      {"train glimpse --train @alike --out @x", "every picture has the class 'cats', wanted at least two"},
+      {"train image --train @alike --out @x", "every picture has the class 'cats', wanted at least two"},
+      {"train glimpse --train @images @labels --out @x --grid 3",
+       "'grid' is an option of --model soft; the model is ram"},
       {"train glimpse --train @images @labels --out @x --model soft --copies 3",
-       "unknown option 'copies' for the model soft"},
+       "'copies' is an option of --model ram; the model is soft"},
       {"train glimpse --train @images @labels --out @x --scene clutered", "scene"},
       {"train glimpse --train @images @labels --out @x --fragments 3", "fragments needs --scene cluttered"},
       {"train glimpse --train @images @labels --out @x --scene translated --size 9", "wanted at least 16"},

@@ -145,4 +145,22 @@ std::vector<std::string> find_breaches(const fs::path& source, const std::map<st
   return Search(source, rooms).run();
 }
 
+std::vector<std::string> find_uncommented(const fs::path& source) {
+  constexpr int64_t kLongest = 150;
+  std::vector<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(source)) {
+    if (entry.path().extension() != ".cc") continue;
+    std::ifstream file(entry.path());
+    std::string first, line;
+    std::getline(file, first);
+    int64_t lines = 1;
+    while (std::getline(file, line)) ++lines;
+    if (lines > kLongest && !first.starts_with("// "))
+      found.push_back(entry.path().lexically_relative(source).string() + ": " + std::to_string(lines) +
+                      " lines, and no first comment that says what they do");
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 }  // namespace fovea::house

@@ -16,4 +16,7 @@ std::map<std::string, int> read_rooms(const std::filesystem::path& cmake_lists);
 std::vector<std::string> find_breaches(const std::filesystem::path& source,
                                        const std::map<std::string, int>& rooms);
 
+// Every .cc of more than 150 lines under `source` that does not begin with a comment that says what it does, one line each.
+std::vector<std::string> find_uncommented(const std::filesystem::path& source);
+
 }  // namespace fovea::house

@@ -53,6 +53,19 @@ TEST(Layers, TheHouseKeepsItsRule) {
   EXPECT_THAT(find_breaches(kRoot / "src", read_rooms(kRoot / "CMakeLists.txt")), IsEmpty());
 }
 
+TEST(Layers, EveryLongSourceBeginsWithWhatItDoes) {
+  EXPECT_THAT(find_uncommented(kRoot / "src"), IsEmpty());
+}
+
+TEST_F(Planted, ALongSourceWithoutAFirstCommentIsCaught) {
+  const std::string longer(150, '\n');
+  write("nn/short.cc", "#include <span>\n" + longer.substr(1));
+  write("nn/told.cc", "// Adds numbers.\n" + longer);
+  write("nn/silent.cc", "#include <span>\n" + longer);
+  EXPECT_THAT(find_uncommented(source_),
+              ElementsAre("nn/silent.cc: 151 lines, and no first comment that says what they do"));
+}
+
 TEST_F(Planted, CleanHouseHasNoBreach) {
   EXPECT_THAT(breaches(), IsEmpty());
 }

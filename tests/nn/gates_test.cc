@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 
@@ -14,8 +13,6 @@
 
 namespace fovea::nn {
 namespace {
-
-using ::testing::ElementsAre;
 
 class Golden {
  public:
@@ -113,52 +110,11 @@ TEST(SelectiveKernel, EqualsPyTorchWithGroupsStrideAndThreeBranches) {
   }
 }
 
-const std::vector<uint8_t> kHoles{1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 0};
-
-TEST(TemporalAttention, EqualsPyTorchWithAndWithoutMissingFrames) {
-  const std::pair<const char*, Frames> cases[] = {
-      {"time", {}}, {"time_holes", {.present = kHoles}}, {"time_maps", {.present = kHoles}}};
-  for (const auto& [name, frames] : cases) {
-    const Golden golden(name);
-    const TemporalAttention layer(6);
-    golden.load(layer);
-    const Var x(golden.tensor("x"), true);
-    golden.check(layer, x, layer(x, frames));
-  }
-}
-
-TEST(TemporalAttention, AMissingFrameNeverReachesTheResultWhateverItHolds) {
-  const Golden golden("time_maps");
-  const TemporalAttention layer(6);
-  golden.load(layer);
-  const Tensor values = golden.tensor("x").clone();
-  for (size_t i = 0; i < kHoles.size(); ++i)
-    if (kHoles[i] == 0) {
-      const int64_t frame = values.count() / 15;
-      std::fill_n(values.data() + static_cast<int64_t>(i) * frame, frame,
-                  std::numeric_limits<float>::quiet_NaN());
-    }
-  const Var x(values, true);
-  golden.check(layer, x, layer(x, {.present = kHoles}));
-}
-
-TEST(TemporalAttention, LengthsAreMarksOfTheFirstFramesAndNoFramesGiveZero) {
-  const TemporalAttention layer(2);
-  layer.query.set_value(Tensor::from({1, -1}, {2}));
-  const Var x(Tensor::from({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 2, 2}));
-  const std::vector<int64_t> lengths{2, 1, 0};
-  const std::vector<uint8_t> present{1, 1, 1, 0, 0, 0};
-  const std::vector<float> got = layer(x, {.lengths = lengths}).value().to_vector();
-  EXPECT_EQ(got, layer(x, {.present = present}).value().to_vector());
-  EXPECT_THAT(std::vector<float>(got.begin() + 2, got.end()), ElementsAre(5, 6, 0, 0));
-}
-
 TEST(Gates, ShowTheirWeightsToAnObserver) {
   Rng rng(2);
   const SqueezeExcite se(4, 2, rng);
   const Cbam cbam(4, 2, rng, {.kernel = 3});
   const SelectiveKernel sk({.channels = 4, .filters = 6}, rng);
-  const TemporalAttention time(4);
   const Var x(Tensor::full({2, 3, 5, 4}, 0.5f));
   Everything everything;
   {
@@ -167,7 +123,6 @@ TEST(Gates, ShowTheirWeightsToAnObserver) {
     se(x, "se");
     cbam(x, "cbam");
     sk(x, context, "sk");
-    time(reshape(x, {2, 15, 4}), {.lengths = std::vector<int64_t>{15, 5}}, "time");
   }
   EXPECT_EQ(everything.seen.at("se").shape(), (Shape{2, 1, 1, 4}));
   EXPECT_EQ(everything.specs.at("se"), "dot / full / sigmoid");
@@ -177,11 +132,6 @@ TEST(Gates, ShowTheirWeightsToAnObserver) {
   EXPECT_EQ(branches.shape(), (Shape{2, 1, 6, 2}));
   for (int64_t i = 0; i < branches.count(); i += 2)
     EXPECT_NEAR(branches.data()[i] + branches.data()[i + 1], 1, 1e-6);
-  const Tensor frames = everything.seen.at("time");
-  EXPECT_EQ(frames.shape(), (Shape{2, 1, 1, 15}));
-  EXPECT_NEAR(frames.data()[0], 1 / 15.0, 1e-6) << "an untrained query sees all frames alike";
-  EXPECT_NEAR(frames.data()[15], 1 / 5.0, 1e-6);
-  for (int64_t t = 5; t < 15; ++t) EXPECT_EQ(frames.data()[15 + t], 0);
 }
 
 TEST(Gates, ShownWeightsAreTheGatesThatActed) {
@@ -213,11 +163,6 @@ TEST(Gates, WhatDoesNotFitIsRefusedWithWhatWasWanted) {
   EXPECT_THAT(message_of([&] { SpatialAttention(rng, 4); }), HasSubstr("odd"));
   EXPECT_THAT(message_of([&] { SelectiveKernel({.channels = 3, .filters = 3, .branches = 1}, rng); }),
               HasSubstr("at least 2"));
-  EXPECT_THAT(message_of([&] { TemporalAttention(4)(x); }), HasSubstr("[clips, frames, 4]"));
-  EXPECT_THAT(message_of([&] {
-                TemporalAttention(3)(reshape(x, {2, 2, 3}), {.present = std::vector<uint8_t>{1, 1, 1}});
-              }),
-              HasSubstr("3 marks of presence"));
 }
 
 }  // namespace

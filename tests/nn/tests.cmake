@@ -10,5 +10,5 @@ target_compile_definitions(test_nn_recurrent_test PRIVATE FOVEA_GOLDEN="${PROJEC
 fovea_test(nn/conv_test unit)
 fovea_test(nn/gates_test golden unit)
 target_compile_definitions(test_nn_gates_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
-fovea_test(nn/frame_pooling_test golden unit)
-target_compile_definitions(test_nn_frame_pooling_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
+fovea_test(nn/temporal_attention_test golden unit)
+target_compile_definitions(test_nn_temporal_attention_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")

@@ -192,6 +192,29 @@ def test_pretraining_and_what_it_leaves(tmp_path):
     assert "tokens" in parts or "spans" in parts, parts
 
 
+def test_pairs(tmp_path):
+    text = "".join(f"the {a} is {b} .\nit was {b} .\n\n" for a in ("house", "tree", "boat") for b in ("red", "old", "fine")) * 6
+    (tmp_path / "text.txt").write_text(text)
+    fovea.train.pretrain([tmp_path / "text.txt"], tmp_path / "encoder", steps=1, width=16, heads=2, hidden=32, layers=1,
+                         vocabulary=120, max_tokens=32, max_positions=32, batch=8, **QUICK)  # fmt: skip
+    rows = [f"{'same' if a == b else 'other'}\tthe house is {a}\tit was {b}" for a in ("red", "old") for b in ("red", "old")]
+    (tmp_path / "pairs.tsv").write_text("\n".join(["kind\tfirst\tsecond", *rows * 5]) + "\n")
+    columns = dict(label_column="kind", text_column="first")
+    # A published classifier that does not say whether it reads pairs.
+    fovea.train.classify(tmp_path / "pairs.tsv", tmp_path / "single", **{"from": str(tmp_path / "encoder")}, steps=2, threads=1, **columns)
+    assert "label" in fovea.open(tmp_path / "single").classify("the house is red")
+    model = fovea.open(tmp_path / "single", pairs=True)
+    assert model.classify("the house is red\tit was red")["label"] in ("same", "other")
+    with pytest.raises(ValueError, match="a text, a tab and a text"):
+        model.classify("the house is red")
+    scores = model.evaluate(tmp_path / "pairs.tsv", pair_column="second", **columns)
+    assert 0 <= scores["accuracy"] <= 100
+    with pytest.raises(OSError, match="no column is named 'third'"):
+        model.evaluate(tmp_path / "pairs.tsv", pair_column="third", **columns)
+    with pytest.raises(ValueError, match="pairs"):
+        fovea.open(tmp_path / "encoder", pairs=True).embed("a text")
+
+
 def test_reranking_equals_the_cross_encoder(tmp_path):
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "base/parallel.h"
 #include "base/rng.h"
@@ -297,12 +298,23 @@ TEST_F(ReadingTest, OptionsThatDoNotApplyAreRefused) {
   training_.task = "classification";
   training_.label_column = "label";
   training_.text_column = "sentence1";
+  options_.patience = 2;
+  const std::string valid = std::exchange(files_.valid, "");
+  EXPECT_THAT(complaint(), HasSubstr("patience: got 2, but there is no validation data"));
+  EXPECT_FALSE(fs::exists(files_.out));
+  options_.patience = 0;
+  files_.valid = valid;
   training_.model = "transformer";
   settings_ = {{"width", 8}, {"heads", 2}, {"hidden", 8}, {"global", "punctuation"}};
   EXPECT_THAT(complaint(), HasSubstr("--global has no effect where every token sees every other"));
   settings_["self_attention"] = "scaled_dot / window(1,1)";
   settings_["global"] = "nowhere";
   EXPECT_THAT(complaint(), HasSubstr("global: the vocabulary has no token 'nowhere'"));
+  EXPECT_FALSE(fs::exists(files_.out)) << "a run that never began leaves no folder";
+  fs::create_directories(files_.out);
+  std::ofstream(files_.out / "mine.txt") << "kept";
+  EXPECT_THAT(complaint(), HasSubstr("global: the vocabulary has no token 'nowhere'"));
+  EXPECT_EQ(read_text(files_.out / "mine.txt"), "kept") << "a folder that was there before stays";
   settings_["global"] = "";
   settings_["self_attention"] = "scaled_dot / heads(full; causal; window(1,1))";
   EXPECT_THAT(complaint(), HasSubstr("got 3 patterns for 2 heads"));

@@ -176,6 +176,17 @@ TEST_F(LongModels, AConvertedModelReadsShortTextsAsBefore) {
   }
 }
 
+// As bert-base-uncased and what `fovea pretrain` makes.
+TEST_F(LongModels, AModelWithAHeadForTheNextSentenceIsConvertedWithoutThatHead) {
+  write_untrained_encoder(path("m"), {.pooler = true, .masked_lm = true, .next_sentence = true});
+  const std::string text = "One two three, six teen four.";
+  const std::vector<float> before = embed(path("m"), text);
+  for (const std::string to : {"longformer", "bigbird"}) {
+    EXPECT_EQ(convert_to_long(path("m"), to, 1000, path(to)), "bert");
+    expect_near(embed(path(to), text), before);
+  }
+}
+
 TEST_F(LongModels, ConversionRefusesWhatItCannotMake) {
   write_untrained_encoder(path("bert"), {.labels = 2});
   write_untrained_encoder(path("distilbert"), {}, "distilbert");

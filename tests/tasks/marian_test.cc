@@ -12,6 +12,7 @@
 #include "tasks/train_settings.h"
 #include "tasks/train_translate.h"
 #include "tasks/untrained_marian.h"
+#include "tensor/allocator.h"
 
 namespace fovea::tasks {
 namespace {
@@ -56,6 +57,35 @@ class MarianFolder : public ::testing::Test {
   }
   TemporaryDirectory folder_;
 };
+
+// Opened for use, the weights of layers are in memory once: packed. Read to be trained or saved, beside what they were
+// packed from.
+TEST_F(MarianFolder, OpenedForUseHoldsTheWeightsOfItsLayersOnce) {
+  constexpr int64_t kWidth = 128;
+  write_untrained_marian(folder_ / "wide", kWidth);
+  const std::vector<std::string> lines{"the quick brown fox", "a small green house"};
+  const int64_t before = memory_use().live_bytes;
+  const auto translate = [&](const LoadedTranslator& loaded, int64_t& bytes) {
+    bytes = memory_use().live_bytes - before;
+    std::vector<std::string> texts;
+    for (const auto& found :
+         Translator(*loaded.network, loaded.tokenizers, loaded.compute).translate(lines, {}))
+      texts.push_back(message(found.at(0).text, '|', found.at(0).score));
+    return texts;
+  };
+  for (const std::string compute : {"float32", "int8"}) {
+    int64_t once = 0, twice = 0;
+    std::vector<std::string> expected;
+    {
+      LoadedTranslator loaded = read_translation(folder_ / "wide", compute);
+      loaded.prepared = nn::Prepared(*loaded.network, loaded.compute);
+      expected = translate(loaded, twice);
+    }
+    EXPECT_EQ(translate(load_translation(folder_ / "wide", compute), once), expected) << compute;
+    // Queries, keys and values are joined: they are a copy, unlike what is read in place.
+    EXPECT_GE(twice, once + 2 * (3 + 6) * kWidth * kWidth * 4) << compute;
+  }
+}
 
 TEST_F(MarianFolder, TranslatesALineTheSameAloneInABatchAndOnAnyNumberOfThreads) {
   const std::vector<std::string> lines{"the quick brown fox", "", ">>fra<< a small green house 我喜欢", "fox",

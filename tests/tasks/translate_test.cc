@@ -92,7 +92,7 @@ TEST_F(TranslateTest, AnInterruptedRunEndsWithTheSameBytesAsOneThatWasNot) {
     load_translation(files_.out);
     ADD_FAILURE() << "loaded a model that is not there";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("checkpoints/last so far"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("checkpoints/last until it has"));
   }
   const LoadedTranslator so_far = load_translation(files_.out / "checkpoints/last");
   EXPECT_EQ(Translator(*so_far.network, so_far.tokenizers).translate({{"red two"}}, {.beam = 1}).size(), 1u);

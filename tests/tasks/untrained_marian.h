@@ -11,7 +11,7 @@
 
 namespace fovea::tasks {
 
-inline void write_untrained_marian(const std::filesystem::path& folder) {
+inline void write_untrained_marian(const std::filesystem::path& folder, int64_t width = 16) {
   make_directories(folder);
   const nlohmann::json pieces =
       parse_large_json(read_text(FOVEA_GOLDEN "/pieces.json", uint64_t{1} << 26), "pieces.json");
@@ -24,13 +24,13 @@ inline void write_untrained_marian(const std::filesystem::path& folder) {
   const auto last = static_cast<int64_t>(tokens.size()) - 1;
   const Json config{{"model_type", "marian"},
                     {"vocab_size", last + 1},
-                    {"d_model", 16},
+                    {"d_model", width},
                     {"encoder_layers", 2},
                     {"decoder_layers", 2},
                     {"encoder_attention_heads", 2},
                     {"decoder_attention_heads", 2},
-                    {"encoder_ffn_dim", 32},
-                    {"decoder_ffn_dim", 32},
+                    {"encoder_ffn_dim", 2 * width},
+                    {"decoder_ffn_dim", 2 * width},
                     {"activation_function", "swish"},
                     {"scale_embedding", true},
                     {"static_position_embeddings", true},

@@ -109,10 +109,23 @@ TEST(EarlyStopping, StopsAfterPatienceValidationsWithoutProgress) {
   EXPECT_FALSE(stopping.observe(0.95, 20));
   EXPECT_FALSE(stopping.should_stop());
   EXPECT_TRUE(stopping.observe(0.8, 30));
-  EXPECT_FALSE(stopping.observe(0.8, 40));
+  EXPECT_FALSE(stopping.observe(0.75, 40));
   EXPECT_FALSE(stopping.observe(NAN, 50));
   EXPECT_TRUE(stopping.should_stop());
   EXPECT_EQ(stopping.state.best_step, 30);
+}
+
+TEST(EarlyStopping, OfEqualResultsTheLastIsKeptAndIsNoProgress) {
+  EarlyStopping stopping(3, 0, true);
+  EXPECT_TRUE(stopping.observe(0, 10));
+  EXPECT_TRUE(stopping.observe(0, 20));
+  EXPECT_TRUE(stopping.observe(0, 30));
+  EXPECT_EQ(stopping.state.best_step, 30);
+  EXPECT_FALSE(stopping.should_stop());
+  EXPECT_TRUE(stopping.observe(0, 40));
+  EXPECT_TRUE(stopping.should_stop()) << "three validations without progress";
+  EXPECT_FALSE(stopping.observe(-1, 50));
+  EXPECT_EQ(stopping.state.best_step, 40);
 }
 
 TEST(EarlyStopping, HigherMayBeBetterAndPatienceZeroNeverStops) {

@@ -12,7 +12,7 @@
 #include "base/parallel.h"
 #include "kernels/attention/block_attention_levels.h"
 #include "kernels/attention/block_attention_tile-inl.h"
-#include "kernels/attention/scratch.h"
+#include "kernels/scratch.h"
 
 namespace fovea::kernels {
 namespace {
@@ -551,9 +551,9 @@ struct BackwardJob {
     const int64_t tile_floats = round_up(TileMemory::floats(shape), 16);
     const int64_t key_floats = KeySums::floats(shape);
     const bool direct = !key_sums && KeySums::in_place(g);
-    float* scratch = attention_scratch(tile_floats + (key_sums ? 0
-                                                      : direct ? KeySums::flag_floats(shape)
-                                                               : key_floats));
+    float* scratch = scratch_floats(kAttentionTileSlot, tile_floats + (key_sums ? 0
+                                                                       : direct ? KeySums::flag_floats(shape)
+                                                                                : key_floats));
     float* memory = key_sums ? key_sums + ((b * shape.kv_heads + kv_head) * cuts.cuts + cut) * key_floats
                              : scratch + tile_floats;
     const KeySums keys = direct ? KeySums(g, b, kv_head, memory) : KeySums(shape, memory);
@@ -596,7 +596,8 @@ void backward(const AttentionBackward& g) {
   const int64_t head_sum_floats = heads * cuts.cuts * static_cast<int64_t>(sizeof(HeadSums) / sizeof(float));
   const int64_t key_floats = cuts.cuts > 1 ? key_heads * cuts.cuts * KeySums::floats(shape) : 0;
   const int64_t odd_floats = round_up(OddHeads::floats(shape), 16);
-  float* head_memory = attention_workspace(round_up(head_sum_floats, 16) + odd_floats + key_floats);
+  float* head_memory =
+      scratch_floats(kAttentionCallSlot, round_up(head_sum_floats, 16) + odd_floats + key_floats);
   HeadSums* head_sums = reinterpret_cast<HeadSums*>(head_memory);
   for (int64_t n = 0; n < heads * cuts.cuts; ++n) head_sums[n] = HeadSums{};
   float* odd_memory = head_memory + round_up(head_sum_floats, 16);

@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "kernels/attention/block_attention_levels.h"
 #include "kernels/attention/block_attention_tile-inl.h"
-#include "kernels/attention/scratch.h"
+#include "kernels/scratch.h"
 #include "kernels/vector/vector_sums-inl.h"
 #include "kernels/vector/vector_tail-inl.h"
 
@@ -496,14 +496,15 @@ bool few_queries(const AttentionForward& a) {
 void decode(const AttentionForward& a) {
   const DecodePlan plan(a);
   const int64_t size = Partial::floats(a.shape.dv), sets = plan.sets();
-  float* partials = attention_workspace(sets * plan.chunks * size);
+  float* partials = scratch_floats(kAttentionCallSlot, sets * plan.chunks * size);
   parallel_chunks(sets * plan.chunks, [&](int64_t n) {
     int64_t b, head;
     const PlanTile* tile = plan.find(n / plan.chunks, b, head);
     const int64_t begin = n % plan.chunks * kChunkKeys;
     if (!tile || begin >= plan.keys_of(*tile)) return;
     const QuerySet set(a, b, head, plan.heads_together, *tile);
-    DecodeChunk chunk(set, partials + n * size, attention_scratch(DecodeChunk::scratch_floats(a.shape)));
+    DecodeChunk chunk(set, partials + n * size,
+                      scratch_floats(kAttentionTileSlot, DecodeChunk::scratch_floats(a.shape)));
     chunk.run<false>(begin, begin + kChunkKeys);
     if (!all_finite(chunk.partial.out, 0, 1, set.count * chunk.ldo))
       chunk.run<true>(begin, begin + kChunkKeys);

@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "kernels/attention/block_attention_levels.h"
 #include "kernels/attention/block_attention_tile-inl.h"
-#include "kernels/attention/scratch.h"
+#include "kernels/scratch.h"
 
 namespace fovea::kernels {
 namespace {
@@ -274,7 +274,7 @@ struct TileTask {
 void forward_tile(const AttentionForward& a, const TileTask& task, const TileTask& next) {
   if (!task.tile || task.tile->row_count == 0) return;
   const PlanTile& tile = *task.tile;
-  TileJob job(a, task.b, task.h, tile, attention_scratch(state_floats(a.shape)));
+  TileJob job(a, task.b, task.h, tile, scratch_floats(kAttentionTileSlot, state_floats(a.shape)));
   job.ahead.add(a.out.at(task.b, task.h, tile.row_first), a.out.row * tile.row_step, tile.row_count,
                 a.shape.dv, true);
   if (next.tile) {

@@ -1,3 +1,5 @@
+// The steps of row-wise attention in SIMD: dot and additive scores, softmax and other selections of a row, products
+// with values, gradients.
 #include "kernels/attention/row_attention_steps.h"
 #include "kernels/vector/vector_math-inl.h"
 #include "kernels/vector/vector_tail-inl.h"

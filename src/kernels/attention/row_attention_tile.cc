@@ -1,3 +1,4 @@
+// A tile of row-wise attention: computes and masks scores, adds noise, and applies each selection.
 #include "kernels/attention/row_attention_tile.h"
 
 #include <algorithm>

@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
-#include <memory>
 
 #include "base/error.h"
 #include "kernels/attention/row_attention.h"
 #include "kernels/attention/row_attention_steps.h"
+#include "kernels/scratch.h"
 
 namespace fovea::kernels::rows {
 
@@ -17,37 +16,15 @@ inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 inline constexpr int64_t kStripRows = 32;  // rows whose scores are held at once
 inline constexpr int64_t kFewRows = 2;     // up to here packing keys costs more than it saves
 
-// Grow-only memory on cache lines; what it held is lost when it grows.
-template <class T>
-class Buffer {
- public:
-  T* reserve(int64_t count) {
-    if (count > capacity_) {
-      capacity_ = (count + 15) / 16 * 16;
-      data_.reset(static_cast<T*>(std::aligned_alloc(64, static_cast<size_t>(capacity_) * sizeof(T))));
-      FOVEA_ASSERT(data_);
-    }
-    return data_.get();
-  }
-  T* get() const { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(T* p) const { std::free(p); }
-  };
-  std::unique_ptr<T[], Free> data_;
-  int64_t capacity_ = 0;
-};
-
 // What one thread works in, kept from call to call.
 struct Scratch {
-  Buffer<int32_t> key;     // [columns]: the key of each column; of the padding, the largest number
-  Buffer<float> position;  // [columns]: the same as float
-  Buffer<float> keys_packed, values_packed, queries_packed;
-  Buffer<float> scores, slopes, d_scores;  // [kStripRows, columns]
-  Buffer<float> soft, logits, factors;     // [columns]
-  Buffer<uint32_t> bits;                   // [columns]
-  Buffer<float> dq_packed, dk_packed, vector, d_vector, kept;
+  ScratchBuffer<int32_t> key;     // [columns]: the key of each column; of the padding, the largest number
+  ScratchBuffer<float> position;  // [columns]: the same as float
+  ScratchBuffer<float> keys_packed, values_packed, queries_packed;
+  ScratchBuffer<float> scores, slopes, d_scores;  // [kStripRows, columns]
+  ScratchBuffer<float> soft, logits, factors;     // [columns]
+  ScratchBuffer<uint32_t> bits;                   // [columns]
+  ScratchBuffer<float> dq_packed, dk_packed, vector, d_vector, kept;
 };
 
 Scratch& thread_scratch();

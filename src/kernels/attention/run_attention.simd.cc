@@ -1,3 +1,4 @@
+// Attention of one query over a run of neighbouring keys in SIMD, forward and backward.
 #include "kernels/attention/run_attention.h"
 
 #include "kernels/vector/vector_math-inl.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/parallel.h"
-#include "kernels/attention/scratch.h"
 #include "kernels/level_table.h"
+#include "kernels/scratch.h"
 
 FOVEA_LEVEL_TABLES(AttentionStepKernels, attention_step_table, attention_step_kernels)
 
@@ -25,7 +25,7 @@ void attention_step(const AttentionStep& step, const AttentionStepKernels& kerne
   if (grain > kStepRows / 2) grain = (grain + kUnit - 1) / kUnit * kUnit;
   parallel_for(step.rows, grain, [&](int64_t begin, int64_t end) {
     const int64_t row = longest + kStepScratch;
-    kernels.rows(step, begin, end, attention_scratch(kStepRows * row), row);
+    kernels.rows(step, begin, end, scratch_floats(kAttentionTileSlot, kStepRows * row), row);
   });
 }
 

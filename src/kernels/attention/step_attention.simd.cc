@@ -1,3 +1,4 @@
+// One decoding step of attention over keys scattered in a cache, in SIMD.
 #include "kernels/attention/step_attention.h"
 
 #include "kernels/vector/vector_math-inl.h"

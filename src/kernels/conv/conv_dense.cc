@@ -1,3 +1,5 @@
+// Dense convolution and the gradient of its images as one algorithm: packs weights in panels and runs them over pieces
+// of images.
 #include "kernels/conv/conv_dense.h"
 
 #include "base/parallel.h"

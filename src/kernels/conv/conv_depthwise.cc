@@ -1,3 +1,5 @@
+// Depthwise convolution, forward and both gradients: prepares lines of each image and calls the kernels of the
+// instruction set.
 #include "kernels/conv/conv_depthwise.h"
 
 #include "base/parallel.h"

@@ -1,3 +1,4 @@
+// Convolution and its gradients by definition, for comparison with the fast kernels.
 #include <algorithm>
 #include <vector>
 

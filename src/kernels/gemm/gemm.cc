@@ -1,3 +1,5 @@
+// Cuts matrix products into blocks, chooses between oneDNN and packed register tiles for them, and runs them in
+// parallel.
 #include "kernels/gemm/gemm.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+// Packs a matrix into panels and multiplies rows with it in register tiles, in SIMD.
 #include "kernels/gemm/packed_gemm.h"
 
 #include "kernels/gemm/packed_gemm-inl.h"

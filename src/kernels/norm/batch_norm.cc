@@ -1,7 +1,6 @@
 #include "kernels/norm/batch_norm.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/parallel.h"
 #include "kernels/level_table.h"
@@ -28,9 +27,8 @@ void sum_over_rows(int64_t rows, int64_t channels, int64_t count, Add add, float
   // At most 32 pieces, of whole blocks.
   const int64_t piece = std::max(rows_per_piece(channels), ((rows + 31) / 32 + block - 1) / block * block);
   const int64_t pieces = (rows + piece - 1) / piece;
-  thread_local std::vector<double> memory;
-  if (memory.size() < static_cast<size_t>(pieces * count)) memory.resize(static_cast<size_t>(pieces * count));
-  double* const partials = memory.data();
+  thread_local ScratchBuffer<double> memory;
+  double* const partials = memory.reserve(pieces * count);
   parallel_for(rows, piece, [&](int64_t begin, int64_t end) {
     double* const own = partials + begin / piece * count;
     std::fill(own, own + count, 0.0);

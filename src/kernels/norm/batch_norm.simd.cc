@@ -1,3 +1,4 @@
+// Sums, normalisation and gradients of batch norm over rows, in SIMD.
 #include "kernels/norm/batch_norm.h"
 
 #include "kernels/vector/vector_row-inl.h"

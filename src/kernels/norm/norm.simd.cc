@@ -1,3 +1,4 @@
+// Layer norm of rows with dropout and residual, forward and backward, in SIMD.
 #include "kernels/norm/norm.h"
 
 #include "kernels/vector/vector_philox-inl.h"

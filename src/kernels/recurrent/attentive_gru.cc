@@ -1,3 +1,4 @@
+// The attentive GRU decoder over whole sequences: steps forward, steps backward, and the gradients of its weights.
 #include "kernels/recurrent/attentive_gru.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The attentive LSTM decoder with input feeding over whole sequences: steps forward, steps backward, and the gradients
+// of its weights.
 #include "kernels/recurrent/attentive_lstm.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// LSTM and GRU over batches of sequences: packs weights, steps through time in both directions, and sums gradients.
 #include "kernels/recurrent/recurrent.h"
 
 #include <algorithm>

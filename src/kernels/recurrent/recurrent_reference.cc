@@ -1,3 +1,4 @@
+// LSTM and GRU steps by definition, for comparison with the fast kernels.
 #include <cmath>
 #include <vector>
 

@@ -1,3 +1,4 @@
+// Divides elementwise work into pieces, joins dimensions of broadcasts, and calls the kernels of the instruction set.
 #include "kernels/vector/elementwise.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Unary functions, operators, dropout and bias with activation on runs of elements, in SIMD.
 #include "kernels/vector/elementwise.h"
 
 #include "kernels/vector/vector_math-inl.h"

@@ -1,3 +1,4 @@
+// Unary functions, operators, dropout and bias with activation by definition, for comparison with the fast kernels.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// Divides the tensors of an optimiser step into chunks and calls the update of each rule on them.
 #include "kernels/vector/optim.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The update of each optimiser on a chunk of a tensor, in SIMD.
 #include "kernels/vector/optim.h"
 
 #include "kernels/vector/vector_tail-inl.h"

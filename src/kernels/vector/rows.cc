@@ -1,3 +1,4 @@
+// Gathers rows, sums rows of equal ids by a stable sort, and copies between strided layouts.
 #include "kernels/vector/rows.h"
 
 #include <algorithm>
