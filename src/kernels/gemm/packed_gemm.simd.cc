@@ -97,7 +97,10 @@ void gather_groups(const BlockProduct& block, const Piece& piece) {
   constexpr int64_t kWidth = panels::kGroupWidth;
   const hn::CappedTag<float, kWidth> d;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
-  const auto factor = hn::Set(d, block.alpha);
+  const hn::FixedTag<float, 4> d4;
+  const float alpha = block.alpha;
+  const auto factor = hn::Set(d, alpha);
+  const auto factor4 = hn::Set(d4, alpha);
   const PackedProduct& g = block.product;
   const panels::RowGroups groups(piece.rows);
   const bool sets_shared = g.lda % 1024 == 0;
@@ -114,10 +117,9 @@ void gather_groups(const BlockProduct& block, const Piece& piece) {
         for (int64_t i = 0; i < kWidth; i += kLanes)
           hn::StoreU(hn::Mul(factor, hn::LoadU(d, from + i)), d, to + i);
       } else {
-        for (int64_t i = 0; i < rows; i += kLanes) {
-          const auto there = hn::FirstN(d, static_cast<size_t>(rows - i));
-          hn::StoreU(hn::Mul(factor, hn::MaskedLoad(there, d, from + i)), d, to + i);
-        }
+        int64_t i = 0;  // the end of the row: not a float is read past it
+        for (; i + 4 <= rows; i += 4) hn::StoreU(hn::Mul(factor4, hn::LoadU(d4, from + i)), d4, to + i);
+        for (; i < rows; ++i) to[i] = alpha * from[i];
       }
       from += rows;
       to += group_stride(piece.depth);
