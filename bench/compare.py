@@ -203,7 +203,7 @@ def page(results):
         "its runs, for the other library also the best of its variants. The ratio is the time of the other library divided by that of",
         "Fovea: above 1, Fovea is faster.",
         "",
-        f"Machine: {info['cpu']}, {results['machine']['cores']} cores, level {info['level']}; {info['compiler']}, oneDNN {info['onednn']}, "
+        f"Machine: {info['cpu']}, {results['machine']['cores']} cores, level {info['level']}; {info['compiler']}, "
         f"Highway {info['highway']}; {', '.join(f'{name} {version}' for name, version in sorted(results['peers'].items()))}.",
         "",
         "| threads | FMA peak GFLOP/s | memory GB/s: read | copy | triad |",

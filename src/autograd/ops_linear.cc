@@ -52,7 +52,7 @@ struct Product {
   float alpha;
 };
 
-Tensor multiply(const Product& p, const Shape& shape) {
+Tensor multiply(const Product& p, const Shape& shape, const float* bias = nullptr) {
   const Matrix a = as_matrix(p.a), b = as_matrix(p.b);
   Tensor c(shape);
   const int64_t m = p.transpose_a ? a.columns : a.rows, k = p.transpose_a ? a.rows : a.columns;
@@ -67,6 +67,7 @@ Tensor multiply(const Product& p, const Shape& shape) {
                   .lda = a.ld,
                   .b = b.tensor.data(),
                   .ldb = b.ld,
+                  .bias = bias,
                   .c = c.data(),
                   .ldc = n};
   // Rows of a batch that share b are one tall matrix.
@@ -159,15 +160,15 @@ Var linear(const Var& x, const Var& weight, const Var& bias, Activation activati
   shape.set(-1, out);
   const int64_t rows = shape.count(0, shape.rank() - 1);
   const Tensor flat = x.value().reshape({rows, in});
-  Tensor y = multiply({flat, false, weight.value(), true, 1}, {rows, out});
+  Tensor y = multiply({flat, false, weight.value(), true, 1}, {rows, out},
+                      bias.defined() ? bias.value().data() : nullptr);
   const bool keep_before = activation != Activation::none && activation != Activation::relu;
   const Tensor before = keep_before && recording({x, weight, bias}) ? Tensor(y.shape()) : Tensor();
-  if (bias.defined() || activation != Activation::none) {
+  if (activation != Activation::none) {
     kernels::bias_activation({.activation = activation,
                               .rows = rows,
                               .columns = out,
                               .x = y.data(),
-                              .bias = bias.defined() ? bias.value().data() : nullptr,
                               .before = before.defined() ? before.data() : nullptr,
                               .y = y.data()});
   }

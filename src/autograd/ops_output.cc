@@ -73,15 +73,9 @@ OutputLoss linear_cross_entropy(const Var& x, const Var& weight, const Var& bias
                    .a = input.data() + begin * in,
                    .lda = in,
                    .packed = forwards.data(),
+                   .bias = bias.defined() ? bias.value().data() : nullptr,
                    .c = logits.data(),
                    .ldc = classes});
-    if (bias.defined()) {
-      kernels::bias_activation({.rows = n,
-                                .columns = classes,
-                                .x = logits.data(),
-                                .bias = bias.value().data(),
-                                .y = logits.data()});
-    }
     for (int64_t i = 0; i < n; ++i) {
       const int32_t target = targets[static_cast<size_t>(begin + i)];
       if (target != options.ignored) result.negative_log_likelihood -= logits.data()[i * classes + target];

@@ -24,9 +24,8 @@ void print_machine(bool json) {
   std::cout << "fovea     " << text("fovea") << "\ncpu       " << text("cpu") << "\nlevel     "
             << text("level") << " (available:";
   for (const Json& level : info["levels"]) std::cout << ' ' << level.get<std::string>();
-  std::cout << "; force one with FOVEA_ISA)\nthreads   " << info["threads"] << "\noneDNN    "
-            << text("onednn") << "\nHighway   " << text("highway") << "\ncompiler  " << text("compiler")
-            << '\n';
+  std::cout << "; force one with FOVEA_ISA)\nthreads   " << info["threads"] << "\nHighway   "
+            << text("highway") << "\ncompiler  " << text("compiler") << '\n';
 }
 
 // "3 labels: a, b, c"

@@ -3,7 +3,7 @@
 
 namespace fovea::kernels {
 
-// Version of Highway compiled in, "1.0.3". oneDNN's is gemm_library_version() in kernels/gemm/gemm.h.
+// Version of Highway compiled in, "1.0.3".
 const char* highway_version();
 
 }  // namespace fovea::kernels

@@ -2,7 +2,6 @@
 
 #include "base/cpu.h"
 #include "base/parallel.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/versions.h"
 
 namespace fovea::tasks {
@@ -19,13 +18,8 @@ constexpr const char* kCompiler = "GCC " __VERSION__;
 Json machine_info() {
   Json levels = Json::array();
   for (const Level level : available_levels()) levels.push_back(level_name(level));
-  return {{"fovea", FOVEA_VERSION},
-          {"cpu", cpu_name()},
-          {"level", level_name(current_level())},
-          {"levels", levels},
-          {"threads", num_threads()},
-          {"onednn", kernels::gemm_library_version()},
-          {"highway", kernels::highway_version()},
+  return {{"fovea", FOVEA_VERSION}, {"cpu", cpu_name()},        {"level", level_name(current_level())},
+          {"levels", levels},       {"threads", num_threads()}, {"highway", kernels::highway_version()},
           {"compiler", kCompiler}};
 }
 

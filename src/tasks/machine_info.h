@@ -5,7 +5,7 @@
 
 namespace fovea::tasks {
 
-// {fovea, cpu, level, levels, threads, onednn, highway, compiler}
+// {fovea, cpu, level, levels, threads, highway, compiler}
 Json machine_info();
 
 }  // namespace fovea::tasks

@@ -27,7 +27,7 @@ const std::vector<OnlyHere>& only_here() {
       return std::regex("^\\s*#\\s*include\\s*[<\"](" + std::string(names) + ")");
     };
     return std::vector<OnlyHere>{
-        {header("hwy/|\\w*mmintrin\\.h|arm_neon\\.h|oneapi/|dnnl"), {"kernels"}, "intrinsics or oneDNN"},
+        {header("hwy/|\\w*mmintrin\\.h|arm_neon\\.h"), {"kernels"}, "intrinsics"},
         {header("cairo|pango"), {"explain"}, "cairo or pango"},
         {header("mpi\\.h"), {"train"}, "MPI"},
         {header("jpeglib\\.h|png\\.h|turbojpeg\\.h|sentencepiece"), {"data"}, "image or subword libraries"},

@@ -134,7 +134,6 @@ INSTANTIATE_TEST_SUITE_P(
     All, ThingsThatLiveInOneRoom,
     testing::Values(Misplaced{"attention/a.cc", "#include <hwy/highway.h>", "intrinsics"},
                     Misplaced{"attention/a.cc", "#include <immintrin.h>", "intrinsics"},
-                    Misplaced{"io/a.cc", "#include <oneapi/dnnl/dnnl.h>", "oneDNN"},
                     Misplaced{"cli/a.cc", "#include <cairo/cairo.h>", "cairo"},
                     Misplaced{"io/a.cc", "#include <sys/socket.h>", "sockets"},
                     Misplaced{"train/a.cc", "#include <CLI/CLI.hpp>", "command-line parser"},

@@ -301,7 +301,6 @@ TEST(Conv, ResultsDoNotDependOnThreads) {
 }
 
 // The last byte of every array before a page that nobody may touch, then the first one behind such a page.
-// oneDNN 2.6's gradient of a strided 1 x 1 convolution's weights, which once stood here, wrote past its own.
 TEST(Conv, ReadsAndWritesNothingOutsideItsArraysAtTheShapesOfModels) {
   std::vector<ConvShape> shapes;
   const auto add = [&](int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups,

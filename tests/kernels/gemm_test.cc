@@ -91,6 +91,10 @@ TEST(Gemm, EqualsTheProductInEveryLayout) {
                                     {101, 67, 600},
                                     {203, 35, 2100},
                                     {200, 150, 40},
+                                    {130, 64, 2100},
+                                    {300, 96, 70},
+                                    {300, 20, 1023},
+                                    {1023, 20, 300},
                                     {0, 3, 4},
                                     {3, 0, 4},
                                     {3, 4, 0}}) {
@@ -98,6 +102,26 @@ TEST(Gemm, EqualsTheProductInEveryLayout) {
         check({m, n, k, ta, tb, 1, 1});
         check({m, n, k, ta, tb, 0.5f, -2});
       }
+}
+
+TEST(Gemm, AddsABiasToEveryRow) {
+  for (const bool packed : {false, true})
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{3, 7, 5}, {300, 70, 40}, {40, 64, 2100}, {3, 4, 0}}) {
+      const auto bias = random_floats(n, 4);
+      Operands plain({m, n, k, false, true, 1, 0}), with({m, n, k, false, true, 1, 0});
+      std::vector<float> b(static_cast<size_t>(packed_size(n, k)));
+      pack_parallel({.transpose = true, .n = n, .k = k, .b = plain.b.data(), .ldb = plain.gemm.ldb},
+                    b.data());
+      if (packed) plain.gemm.packed = with.gemm.packed = b.data();
+      with.gemm.bias = bias.data();
+      gemm(plain.gemm);
+      gemm(with.gemm);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          ASSERT_NEAR(with.c[i * with.gemm.ldc + j], plain.c[i * with.gemm.ldc + j] + bias[j], 1e-4)
+              << m << " x " << n << " x " << k << " at " << i << ", " << j;
+    }
 }
 
 TEST(Gemm, TakesAMatrixThatWasPackedBefore) {

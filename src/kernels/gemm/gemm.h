@@ -31,6 +31,7 @@ struct Gemm {
   int64_t ldb = 0;
   const float* packed = nullptr;  // op(B) as pack_parallel() leaves it, or null; b and ldb are then not read
   float beta = 0;                 // with 0, C is not read
+  const float* bias = nullptr;    // [n], added to every row where beta is 0; or null
   float* c = nullptr;
   int64_t ldc = 0;
 };
@@ -39,8 +40,5 @@ void gemm(const Gemm& g);
 
 // `count` products of one shape; A, B and C advance by these strides (0 repeats the matrix).
 void gemm_batched(const Gemm& first, int64_t count, int64_t stride_a, int64_t stride_b, int64_t stride_c);
-
-// Version of oneDNN in use, "2.6.3".
-const char* gemm_library_version();
 
 }  // namespace fovea::kernels

@@ -36,11 +36,53 @@ constexpr int64_t kDepth = 512;
 constexpr int64_t kDepth = 256;
 #endif
 static_assert(kDepth <= kMostDepth);
-// From one group of rows laid side by side to the next: no multiple of what shares cache sets.
-constexpr int64_t kGroupStride = kTileRows * (kDepth + 8) + 16;
+// Places for the rows of a tile laid side by side: a whole vector, or two, so that stores cross no line.
+constexpr int64_t kGroupWidth = kTileRows > 8 ? 16 : 8;
 
-// How a tile finds its elements of A: rows `lda` apart, or side by side, kTileRows of them for each p.
+// How a tile finds its elements of A: those of one row side by side and rows `lda` apart, or those of one
+// column side by side and columns `lda` apart.
 enum class Rows { apart, together };
+
+// Memory that will be read soon, one matrix and then another. Tiles ask for it line by line while they
+// multiply, so that it comes without anybody waiting. At the end it stays at the last line.
+class Ahead {
+ public:
+  explicit Ahead(const float* nearby) : at_(reinterpret_cast<uintptr_t>(nearby)), row_end_(at_) {}
+  Ahead(const FloatRows& first, const FloatRows& second) : Ahead(first.first) {
+    begin(first);
+    then_ = second;
+  }
+
+  HWY_INLINE void ask() {
+    constexpr uintptr_t kLine = 64;
+    __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
+    at_ += kLine;
+    if (HWY_LIKELY(at_ < row_end_)) return;
+    if (--rows_ > 0) {
+      row_end_ += stride_;
+      at_ = row_end_ - bytes_;
+    } else if (then_.rows > 0) {
+      begin(then_);
+      then_.rows = 0;
+    } else {
+      at_ -= kLine;
+    }
+  }
+
+ private:
+  void begin(const FloatRows& f) {
+    at_ = reinterpret_cast<uintptr_t>(f.first);
+    bytes_ = static_cast<uintptr_t>(f.columns) * sizeof(float);
+    stride_ = static_cast<uintptr_t>(f.stride) * sizeof(float);
+    row_end_ = at_ + bytes_;
+    rows_ = f.rows;
+  }
+
+  uintptr_t at_, row_end_, bytes_ = 0, stride_ = 0;
+  int64_t rows_ = 0;
+  FloatRows then_;
+};
+constexpr int kAskedEvery = kLanes >= 16 ? 2 : 4;  // rows of B
 
 // c[i][j] = start[i][j] + sum_p a[i][p] b[p][j]; start may be c itself, a row repeated by stride 0, or zeros.
 // The start is added last: sums of kDepth products meet as partial sums, which keeps rounding errors small.
@@ -49,6 +91,7 @@ struct Tile {
   const float* a;
   int64_t lda;
   const float* b;
+  int64_t ldb;
   int64_t panel_stride;
   const float* start;
   int64_t start_stride;
@@ -56,6 +99,7 @@ struct Tile {
   int64_t ldc;
   uintptr_t ahead;       // what memory is asked for at row p of B: ahead + p * ahead_step
   uintptr_t ahead_step;  // bytes
+  Ahead* rows_ahead;     // what is asked for besides, at every fourth row
 };
 
 template <int kRows, int kPanels, Rows kWhere>
@@ -70,7 +114,7 @@ HWY_INLINE void run_tile(const Tile& t) {
   }
   const float* HWY_RESTRICT b = t.b;
   const float* HWY_RESTRICT a = t.a;
-  const int64_t lda = t.lda;
+  const int64_t lda = t.lda, ldb = t.ldb;
   uintptr_t ahead = t.ahead;
   // C is often cold. Where a row is one line and a tile soon done, the tile above asks as well; else a row is
   // two lines.
@@ -80,8 +124,7 @@ HWY_INLINE void run_tile(const Tile& t) {
     __builtin_prefetch(t.c + i * t.ldc, 1, 3);
     if (kLanes >= 16) __builtin_prefetch(t.c + i * t.ldc + kLanes, 1, 3);
   }
-#pragma GCC unroll 4
-  for (int64_t p = 0; p < t.depth; ++p) {
+  const auto step = [&]() HWY_ATTR {
     Vector right[kWide];
 #pragma GCC unroll 16
     for (int j = 0; j < kWide; ++j)
@@ -90,12 +133,22 @@ HWY_INLINE void run_tile(const Tile& t) {
     ahead += t.ahead_step;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const Vector left = hn::Set(d, kWhere == Rows::apart ? a[i * lda + p] : a[p * kTileRows + i]);
+      const Vector left = hn::Set(d, kWhere == Rows::apart ? a[i * lda] : a[i]);
 #pragma GCC unroll 16
       for (int j = 0; j < kWide; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
     }
-    b += kColumns;
+    a += kWhere == Rows::apart ? 1 : lda;
+    b += ldb;
+  };
+  Ahead rows_ahead = *t.rows_ahead;
+  int64_t p = 0;
+  for (; p + kAskedEvery <= t.depth; p += kAskedEvery) {
+    rows_ahead.ask();
+#pragma GCC unroll 4
+    for (int q = 0; q < kAskedEvery; ++q) step();
   }
+  for (; p < t.depth; ++p) step();
+  *t.rows_ahead = rows_ahead;
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
@@ -151,30 +204,38 @@ struct RowGroups {
   int64_t count, least, more;
 };
 
-// Rows [p, p + kDepth) of B, for all rows of A and the columns of g. a: the columns p... of A, [m, kDepth],
-// or for each group [kDepth, kTileRows].
+struct PieceOfA {
+  const float* a;
+  int64_t lda;
+  int64_t group_stride = 0;  // from one group of rows to the next; 0 where rows follow each other
+};
+
+// Rows [p, p + kDepth) of B, for all rows of A and the columns of g.
 template <Rows kWhere>
-HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a, int64_t lda) {
+HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const PieceOfA& left, Ahead rows_ahead) {
   HWY_ALIGN static const float zeros[4 * kColumns] = {};
   const RowGroups groups(g.m);
   const int64_t together = kWhere == Rows::together ? 1 : g.m == 1 ? 4 : g.m == 2 ? 2 : 1;
-  const int64_t panel_stride = kColumns * g.k;
+  const bool in_place = g.ldb != 0;
+  const int64_t panel_stride = in_place ? kColumns : kColumns * g.k;
   constexpr int64_t kRowBytes = kColumns * static_cast<int64_t>(sizeof(float));
   const auto share = static_cast<uintptr_t>((kRowBytes + groups.count - 1) / groups.count);
   for (int64_t j = g.column_begin; j < g.column_end;) {
     const int64_t wide = g.column_end - j >= together * kColumns ? together : 1;
     const int64_t columns = smaller(wide * kColumns, g.column_end - j);
     Tile t{.depth = smaller(kDepth, g.k - p),
-           .a = a,
-           .lda = lda,
-           .b = g.packed + j / kColumns * panel_stride + p * kColumns,
+           .a = left.a,
+           .lda = left.lda,
+           .b = g.packed + j / kColumns * panel_stride + p * (in_place ? g.ldb : kColumns),
+           .ldb = in_place ? g.ldb : kColumns,
            .panel_stride = panel_stride,
            .start = g.bias != nullptr ? g.bias + j : zeros,
            .start_stride = 0,
            .c = g.c + j,
            .ldc = g.ldc,
-           .ahead = reinterpret_cast<uintptr_t>(next_piece(g, p, j + columns)),
-           .ahead_step = share};
+           .ahead = reinterpret_cast<uintptr_t>(in_place ? g.packed : next_piece(g, p, j + columns)),
+           .ahead_step = in_place ? 0 : share,
+           .rows_ahead = &rows_ahead};
     for (int64_t group = 0; group < groups.count; ++group) {
       const int64_t rows = groups.rows(group);
       if (p > 0 || g.accumulate) {
@@ -190,9 +251,9 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
       } else {
         run_rows<1, kWhere>(rows, t);
       }
-      t.a += kWhere == Rows::apart ? rows * lda : kGroupStride;
+      t.a += left.group_stride > 0 ? left.group_stride : kWhere == Rows::apart ? rows * left.lda : rows;
       t.c += rows * g.ldc;
-      t.ahead += static_cast<uintptr_t>(t.depth) * share;
+      t.ahead += static_cast<uintptr_t>(t.depth) * t.ahead_step;
     }
     j += columns;
   }
@@ -200,7 +261,7 @@ HWY_INLINE void multiply_piece(const PackedProduct& g, int64_t p, const float* a
 
 HWY_NOINLINE void multiply(const PackedProduct& g) {
   if (g.m == 0 || g.column_begin >= g.column_end) return;
-  for (int64_t p = 0; p < g.k; p += kDepth) multiply_piece<Rows::apart>(g, p, g.a + p, g.lda);
+  for (int64_t p = 0; p < g.k; p += kDepth) multiply_piece<Rows::apart>(g, p, {g.a + p, g.lda}, Ahead(g.a));
   if (g.k > 0 || g.accumulate) return;
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = g.column_begin; j < g.column_end; ++j)

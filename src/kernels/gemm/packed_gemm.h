@@ -32,6 +32,12 @@ struct PackSource {
   int64_t ldb = 0;
 };
 
+// Some memory: `rows` rows of `columns` floats, `stride` floats apart.
+struct FloatRows {
+  const float* first = nullptr;
+  int64_t rows = 0, columns = 0, stride = 0;
+};
+
 // C = A op(B) + start, for the columns [column_begin, column_end) of C.
 struct PackedProduct {
   int64_t m = 0, n = 0, k = 0;
@@ -39,6 +45,8 @@ struct PackedProduct {
   const float* a = nullptr;                  // [m, k]
   int64_t lda = 0;
   const float* packed = nullptr;
+  // Not 0: `packed` is B itself, [k, n], with rows so far apart; n is then a multiple of panel_columns.
+  int64_t ldb = 0;
   const float* bias = nullptr;  // [n]: start is bias in every row
   bool accumulate = false;      // start is what C holds (bias is then not read)
   float* c = nullptr;           // [m, n]
@@ -51,11 +59,15 @@ struct BlockProduct {
   PackedProduct product;     // m: the rows of this block
   bool transpose_a = false;  // A is stored [k, m]
   float alpha = 1;
-  float* scratch = nullptr;  // block_scratch(m) floats
+  float* scratch = nullptr;  // block_scratch() floats, at a multiple of 64 bytes
+  // What the thread probably reads next, or nothing: A of a block of the same shape, and other memory.
+  const float* next_a = nullptr;
+  FloatRows next;
 };
 inline constexpr int64_t kMostDepth = 512;  // PackedGemmKernels::depth at any level
-constexpr int64_t block_scratch(int64_t rows) {
-  return (rows + 16) * (kMostDepth + 16);
+inline constexpr int64_t kMostRows = 192;   // of A that multiply_block() takes in one go
+constexpr int64_t block_scratch(int64_t m, int64_t k) {
+  return ((m < kMostRows ? m : kMostRows) * 3 / 2 + 24) * ((k < kMostDepth ? k : kMostDepth) + 32) + 16;
 }
 
 // Some elements of one row of a product, to the bit what PackedProduct gives in those columns.

@@ -46,18 +46,31 @@ void transpose(int64_t rows, int64_t columns, const float* HWY_RESTRICT from, in
       to[c * to_stride + r] = from[r * from_stride + c];
 }
 
+// Rows of B as they lie, a line of each panel at a time.
+void copy_panels(const PackSource& source, int64_t begin, int64_t count, float* HWY_RESTRICT packed) {
+  const panels::Tag d;
+  for (int64_t p = 0; p < source.k; ++p) {
+    const float* HWY_RESTRICT from = source.b + p * source.ldb + begin;
+    float* HWY_RESTRICT to = packed + p * kColumns;
+    for (int64_t panel = 0; panel < count; ++panel) {
+      for (int64_t j = 0; j < kColumns; j += panels::kLanes) hn::StoreU(hn::LoadU(d, from + j), d, to + j);
+      from += kColumns;
+      to += kColumns * source.k;
+    }
+  }
+}
+
 // The panels of the columns [begin, end) of op(B); begin is a multiple of kColumns. `packed` is the whole.
 void pack_columns(const PackSource& source, int64_t begin, int64_t end, float* HWY_RESTRICT packed) {
-  for (int64_t first = begin; first < end; first += kColumns) {
+  const int64_t whole = source.transpose ? 0 : (end - begin) / kColumns;
+  copy_panels(source, begin, whole, packed + begin * source.k);
+  for (int64_t first = begin + whole * kColumns; first < end; first += kColumns) {
     float* HWY_RESTRICT panel = packed + first * source.k;
     const int64_t columns = smaller(kColumns, end - first);
     if (columns < kColumns)
       for (int64_t i = 0; i < kColumns * source.k; ++i) panel[i] = 0;
     if (source.transpose) {
       transpose(columns, source.k, source.b + first * source.ldb, source.ldb, panel, kColumns);
-    } else if (columns == kColumns) {
-      for (int64_t p = 0; p < source.k; ++p)
-        for (int64_t j = 0; j < kColumns; ++j) panel[p * kColumns + j] = source.b[p * source.ldb + first + j];
     } else {
       for (int64_t p = 0; p < source.k; ++p)
         for (int64_t j = 0; j < columns; ++j) panel[p * kColumns + j] = source.b[p * source.ldb + first + j];
@@ -69,52 +82,124 @@ void pack(const PackSource& source, float* packed) {
   pack_columns(source, 0, source.n, packed);
 }
 
-// The rows [p, p + depth) of a stored A [k, m], side by side for each group of the product's rows. A whole
-// vector moves at a time: what it holds beyond the group is overwritten by the next, or read by nobody.
-void gather_groups(const BlockProduct& block, int64_t p, int64_t depth) {
-  constexpr int64_t kWidth = panels::kTileRows > 8 ? 16 : 8;
+// The piece of A that multiply_block() works on: `rows` rows from `row`, columns [p, p + depth) of op(A).
+struct Piece {
+  int64_t row, rows, p, depth;
+};
+
+// From one group of rows laid side by side to the next: no multiple of what shares cache sets.
+constexpr int64_t group_stride(int64_t depth) {
+  return panels::kGroupWidth * (depth + 1);
+}
+
+// A stored [k, m]: the rows of op(A) side by side for each group. A whole vector moves at a time: what it
+// holds beyond the group is read by nobody.
+void gather_groups(const BlockProduct& block, const Piece& piece) {
+  constexpr int64_t kWidth = panels::kGroupWidth;
   const hn::CappedTag<float, kWidth> d;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
-  const auto factor = hn::Set(d, block.alpha);
+  const hn::FixedTag<float, 4> d4;
+  const float alpha = block.alpha;
+  const auto factor = hn::Set(d, alpha);
+  const auto factor4 = hn::Set(d4, alpha);
   const PackedProduct& g = block.product;
-  const panels::RowGroups groups(g.m);
-  for (int64_t q = 0; q < depth; ++q) {
-    const float* HWY_RESTRICT from = g.a + (p + q) * g.lda;
-    float* HWY_RESTRICT to = block.scratch + q * panels::kTileRows;
-    const float* const end = from + g.m;
+  const panels::RowGroups groups(piece.rows);
+  const bool sets_shared = g.lda % 1024 == 0;
+  constexpr int64_t kRowsAhead = 24;
+  for (int64_t q = 0; q < piece.depth; ++q) {
+    const float* HWY_RESTRICT from = g.a + (piece.p + q) * g.lda + piece.row;
+    float* HWY_RESTRICT to = block.scratch + q * kWidth;
+    const float* const end = from + piece.rows;
+    if (sets_shared)
+      for (int64_t i = 0; i < piece.rows; i += 16) __builtin_prefetch(from + kRowsAhead * g.lda + i, 0, 2);
     for (int64_t group = 0; group < groups.count; ++group) {
       const int64_t rows = groups.rows(group);
       if (end - from >= kWidth) {
         for (int64_t i = 0; i < kWidth; i += kLanes)
           hn::StoreU(hn::Mul(factor, hn::LoadU(d, from + i)), d, to + i);
       } else {
-        for (int64_t i = 0; i < rows; ++i) to[i] = block.alpha * from[i];
+        int64_t i = 0;  // the end of the row: not a float is read past it
+        for (; i + 4 <= rows; i += 4) hn::StoreU(hn::Mul(factor4, hn::LoadU(d4, from + i)), d4, to + i);
+        for (; i < rows; ++i) to[i] = alpha * from[i];
       }
       from += rows;
-      to += panels::kGroupStride;
+      to += group_stride(piece.depth);
     }
   }
 }
 
-void multiply_block(const BlockProduct& block) {
+void copy_rows(const BlockProduct& block, const Piece& piece, int64_t stride) {
   const PackedProduct& g = block.product;
-  if (g.m == 0 || g.column_begin >= g.column_end) return;
+  for (int64_t i = 0; i < piece.rows; ++i) {
+    const float* HWY_RESTRICT from = g.a + (piece.row + i) * g.lda + piece.p;
+    float* HWY_RESTRICT to = block.scratch + i * stride;
+    for (int64_t q = 0; q < piece.depth; ++q) to[q] = block.alpha * from[q];
+  }
+}
+
+FloatRows rows_of(const BlockProduct& block, const float* a, const Piece& piece) {
+  const int64_t lda = block.product.lda;
+  if (block.transpose_a) return {a + piece.p * lda + piece.row, piece.depth, piece.rows, lda};
+  const float* first = a + piece.row * lda + piece.p;
+  if (lda - piece.depth < 16) return {first, 1, piece.rows * lda, 0};
+  return {first, piece.rows, piece.depth, lda};
+}
+
+// Part number `part` of `parts`.
+FloatRows part_of(const FloatRows& all, int64_t part, int64_t parts) {
+  const int64_t begin = all.rows * part / parts, end = all.rows * (part + 1) / parts;
+  return {all.first + begin * all.stride, end - begin, all.columns, all.stride};
+}
+
+// The piece that follows, of the next block when this one has no more.
+Piece piece_after(const Piece& piece, const PackedProduct& g, int64_t rows_once) {
+  Piece next = piece;
+  next.p += piece.depth;
+  if (next.p == g.k) {
+    next.p = 0;
+    next.row += piece.rows;
+  }
+  if (next.row == g.m) next.row = 0;
+  next.rows = smaller(rows_once, g.m - next.row);
+  next.depth = smaller(kDepth, g.k - next.p);
+  return next;
+}
+
+void multiply_block(const BlockProduct& block) {
+  const PackedProduct& whole = block.product;
+  if (whole.m == 0 || whole.column_begin >= whole.column_end) return;
+  // Where a piece of B fills L2, many rows repay its reading, and there is no place for the next rows of A.
+  // Else few rows: C is then written nearly in order.
+  const bool wide = (whole.column_end - whole.column_begin) * smaller(kDepth, whole.k) > int64_t{1} << 18;
+  const int64_t rows_once = wide || block.transpose_a ? kMostRows : 48;
   // Rows that lie so share cache sets, and are copied to where they do not.
-  const bool copied = block.alpha != 1 || g.lda % 512 == 0;
-  constexpr int64_t kStride = kDepth + 16;
-  for (int64_t p = 0; p < g.k; p += kDepth) {
-    const int64_t depth = smaller(kDepth, g.k - p);
+  const bool copied = block.alpha != 1 || whole.lda % (wide ? 512 : 1024) == 0;
+  const int64_t pieces = (whole.k + kDepth - 1) / kDepth * ((whole.m + rows_once - 1) / rows_once);
+  Piece piece{0, smaller(rows_once, whole.m), 0, smaller(kDepth, whole.k)};
+  for (int64_t number = 0; number < pieces && whole.k > 0; ++number) {
+    const Piece next = piece_after(piece, whole, rows_once);
+    const float* const next_a = wide ? nullptr : number + 1 < pieces ? whole.a : block.next_a;
+    const panels::Ahead ahead(next_a != nullptr ? rows_of(block, next_a, next) : FloatRows{whole.a},
+                              part_of(block.next, number, pieces));
+    const float* const a =
+        whole.a + (block.transpose_a ? piece.p * whole.lda + piece.row : piece.row * whole.lda + piece.p);
+    PackedProduct g = whole;
+    g.m = piece.rows;
+    g.c += piece.row * g.ldc;
     if (block.transpose_a) {
-      gather_groups(block, p, depth);
-      panels::multiply_piece<panels::Rows::together>(g, p, block.scratch, 0);
-    } else if (copied) {
-      for (int64_t i = 0; i < g.m; ++i)
-        for (int64_t q = 0; q < depth; ++q)
-          block.scratch[i * kStride + q] = block.alpha * g.a[i * g.lda + p + q];
-      panels::multiply_piece<panels::Rows::apart>(g, p, block.scratch, kStride);
+      if (copied) gather_groups(block, piece);
+      panels::multiply_piece<panels::Rows::together>(
+          g, piece.p,
+          copied ? panels::PieceOfA{block.scratch, panels::kGroupWidth, group_stride(piece.depth)}
+                 : panels::PieceOfA{a, g.lda},
+          ahead);
     } else {
-      panels::multiply_piece<panels::Rows::apart>(g, p, g.a + p, g.lda);
+      const int64_t stride = piece.depth + 16;
+      if (copied) copy_rows(block, piece, stride);
+      panels::multiply_piece<panels::Rows::apart>(
+          g, piece.p, copied ? panels::PieceOfA{block.scratch, stride} : panels::PieceOfA{a, g.lda}, ahead);
     }
+    piece = next;
   }
 }
 

@@ -15,12 +15,16 @@ void pack(const PackSource& source, float* packed) {
   pack_columns(source, 0, source.n, packed);
 }
 
+float b_of(const PackedProduct& g, int64_t p, int64_t j) {
+  return g.packed[g.ldb != 0 ? p * g.ldb + j : j * g.k + p];
+}
+
 void multiply(const PackedProduct& g) {
   for (int64_t i = 0; i < g.m; ++i) {
     for (int64_t j = g.column_begin; j < g.column_end; ++j) {
       float& c = g.c[i * g.ldc + j];
       float sum = g.accumulate ? c : g.bias != nullptr ? g.bias[j] : 0;
-      for (int64_t p = 0; p < g.k; ++p) sum += g.a[i * g.lda + p] * g.packed[j * g.k + p];
+      for (int64_t p = 0; p < g.k; ++p) sum += g.a[i * g.lda + p] * b_of(g, p, j);
       c = sum;
     }
   }
@@ -33,7 +37,7 @@ void multiply_block(const BlockProduct& block) {
       float& c = g.c[i * g.ldc + j];
       float sum = g.accumulate ? c : g.bias != nullptr ? g.bias[j] : 0;
       for (int64_t p = 0; p < g.k; ++p)
-        sum += block.alpha * g.a[block.transpose_a ? p * g.lda + i : i * g.lda + p] * g.packed[j * g.k + p];
+        sum += block.alpha * g.a[block.transpose_a ? p * g.lda + i : i * g.lda + p] * b_of(g, p, j);
       c = sum;
     }
   }
