@@ -37,7 +37,7 @@ struct CaptionLossOptions {
   float smoothing = 0;
   // Doubly stochastic attention: penalty sum_i (1 - sum_t alpha_ti)^2, divided by the number of words as the
   // cross-entropy is. It needs weights with a gradient: not in the steps where hard attention draws.
-  float penalty = 1;
+  float penalty = 0.01f;
   // Hard attention: the weight of the entropy of what is drawn from, the share of training steps that use the soft
   // weights instead, and how slowly the baseline follows the loss.
   float entropy = 0.002f;

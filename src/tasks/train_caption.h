@@ -33,7 +33,7 @@ struct CaptionTraining {
   std::string schedule = "budget";
   double warmup = 0.05;
   float smoothing = 0;
-  float penalty = 1;
+  float penalty = 0.01f;
   float entropy = 0.002f;
   float soft_share = 0.5f;
   float baseline_decay = 0.9f;
