@@ -1,13 +1,12 @@
-// Cuts matrix products into blocks, chooses between oneDNN and packed register tiles for them, and runs them in
-// parallel.
+// Cuts matrix products into blocks for the register tiles of packed_gemm, and runs them in parallel.
 #include "kernels/gemm/gemm.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "kernels/gemm/packed_gemm.h"
+#include "kernels/scratch.h"
 
 namespace fovea::kernels {
 namespace {
@@ -48,13 +47,6 @@ Gemm item_of(const Gemm& first, int64_t a, int64_t b, int64_t c) {
   return g;
 }
 
-// Memory of this thread, at a multiple of 64 bytes.
-float* scratch_floats(std::vector<float>& scratch, int64_t count) {
-  if (static_cast<int64_t>(scratch.size()) < count + 16) scratch.resize(static_cast<size_t>(count + 16));
-  const auto begin = reinterpret_cast<uintptr_t>(scratch.data());
-  return scratch.data() + (64 - begin % 64) % 64 / sizeof(float);
-}
-
 struct Cut {
   int64_t rows, columns;
 };
@@ -80,7 +72,7 @@ void gemm_packed(const Gemm& g) {
     const int64_t next = (chunk + threads) / column_blocks * cut.rows;
     const Gemm block = block_of(g, i0, std::min(g.m, i0 + cut.rows), j0, j1);
     if (g.beta != 0 && g.beta != 1) scale_rows(block);
-    thread_local std::vector<float> memory;
+    thread_local ScratchBuffer<float> memory;
     kernels.multiply_block({.product = {.m = block.m,
                                         .n = g.n,
                                         .k = g.k,
@@ -95,7 +87,7 @@ void gemm_packed(const Gemm& g) {
                                         .ldc = g.ldc},
                             .transpose_a = g.transpose_a,
                             .alpha = g.alpha,
-                            .scratch = scratch_floats(memory, block_scratch(block.m, g.k)),
+                            .scratch = memory.reserve(block_scratch(block.m, g.k)),
                             .next_a = next + block.m <= g.m ? g.a + next * row_step : nullptr,
                             .next = {}});
   });
@@ -106,8 +98,8 @@ void gemm_many_rows(const Gemm& g) {
   constexpr int64_t kSlab = int64_t{1} << 22;  // floats: 16 MiB
   const int64_t panel = packed_gemm_kernels().panel_columns;
   const int64_t slab = std::max(panel, kSlab / g.k / panel * panel);
-  thread_local std::vector<float> memory;
-  float* const packed = scratch_floats(memory, packed_size(std::min(slab, g.n), g.k));
+  thread_local ScratchBuffer<float> memory;
+  float* const packed = memory.reserve(packed_size(std::min(slab, g.n), g.k));
   for (int64_t first = 0; first < g.n; first += slab) {
     Gemm part = block_of(g, 0, g.m, first, std::min(g.n, first + slab));
     pack_parallel({.transpose = g.transpose_b, .n = part.n, .k = g.k, .b = part.b, .ldb = g.ldb}, packed);
@@ -126,8 +118,8 @@ void multiply_in_pieces(const Gemm& g) {
       !g.transpose_b && g.n % kernels.panel_columns == 0 && g.ldb % (g.m <= 256 ? 1024 : 512) != 0;
   const int64_t a_step = g.transpose_a ? g.lda : 1, b_step = g.transpose_b ? 1 : g.ldb;
   const int64_t packed = in_place ? 0 : packed_size(g.n, std::min(g.k, most));
-  thread_local std::vector<float> memory;
-  float* const scratch = scratch_floats(memory, packed + block_scratch(g.m, std::min(g.k, most)));
+  thread_local ScratchBuffer<float> memory;
+  float* const scratch = memory.reserve(packed + block_scratch(g.m, std::min(g.k, most)));
   for (int64_t p = 0; p < g.k; p += most) {
     const int64_t depth = std::min(most, g.k - p), next = std::min(most, g.k - p - depth);
     const float* const a = g.a + p * a_step;
@@ -159,20 +151,23 @@ void multiply_in_pieces(const Gemm& g) {
 }
 
 // A small C and a large k (the gradient of a narrow layer's weight): k is cut, so that A and B are read once.
-// The parts' sums are added in order.
+// The parts' sums are added in order. At most sixteen parts, as each has a C of its own.
 constexpr int64_t kPart = 1024;
+int64_t part_length(const Gemm& g) {
+  return std::max(kPart, round_up(ceil_div(g.k, 16), 256));
+}
 bool is_narrow(const Gemm& g) {
   return g.m * g.n <= int64_t{1} << 18 && g.k >= 2 * kPart;
 }
 
 void gemm_narrow(const Gemm& g) {
-  const int64_t count = g.m * g.n, parts = ceil_div(g.k, kPart);
-  thread_local std::vector<float> memory;
-  float* const sums = scratch_floats(memory, (parts - 1) * count);
+  const int64_t count = g.m * g.n, length = part_length(g), parts = ceil_div(g.k, length);
+  thread_local ScratchBuffer<float> memory;
+  float* const sums = memory.reserve((parts - 1) * count);
   parallel_chunks(parts, [&](int64_t chunk) {
-    const int64_t begin = chunk * kPart;
+    const int64_t begin = chunk * length;
     Gemm part = g;
-    part.k = std::min(kPart, g.k - begin);
+    part.k = std::min(length, g.k - begin);
     part.a += g.transpose_a ? begin * g.lda : begin;
     part.b += g.transpose_b ? begin : begin * g.ldb;
     if (chunk > 0) {

@@ -1,17 +1,9 @@
 // Single-precision matrix products, cut into blocks whose shape depends on the problem alone, so that the
 // result is the same for any number of threads.
 //
-// x W^T is oneDNN's, and A B of many rows. The gradient of a weight (A^T B), products of fewer rows, and
-// those with a matrix packed before run on the register tiles of packed_gemm where they are large enough.
-// Measured on one Zen 3 core (FMA peak 103 GFLOP/s), operands and result not in the cache:
-//   m x n, k   A^T B: 384 x 128, 4050   128 x 256, 4050   512 x 512, 2048   10000 x 128, 209
-//   oneDNN                         73                71                56                 77   GFLOP/s
-//   here                           76                81                75                 84   GFLOP/s
-// On one core of an Emerald Rapids Xeon (AVX-512, peak 190) oneDNN is ahead of that, but where the rows of A
-// share cache sets:
-//   m x n, k    384 x 128, 4050   128 x 256, 4050   512 x 512, 2050   10000 x 128, 209   2048 x 512, 4096
-//   oneDNN                  134               161               160                168                120
-//   here                    125               131               136                138                145
+// All products run on the register tiles of packed_gemm. op(B) of many rows is packed once for all threads; a product of few
+// rows packs pieces of it, or reads them in place; where C is small and k large, k is cut into parts. Steps of training take
+// 0.96 to 1.01 of the time that they took with oneDNN 2.6.3 (Zen 4, AVX-512; docs/benchmarks-zen4.md).
 #pragma once
 
 #include <cstdint>
