@@ -1,3 +1,4 @@
+// gate_images(): what the forward pass keeps for the backward pass, and the calls of the fused kernels.
 #include "autograd/ops_gates.h"
 
 #include <limits>

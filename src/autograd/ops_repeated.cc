@@ -1,3 +1,4 @@
+// Products that a recurrent pass repeats: weights packed once, and one gradient of a weight for all steps.
 #include "autograd/ops_repeated.h"
 
 #include <algorithm>

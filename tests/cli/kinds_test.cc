@@ -87,7 +87,7 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"explain @rnn one", "without attention"},
       {"explain @last one", "without attention"},
       {"explain @plain @a.png", "without attention"},
-      {"convert @lstm --to int8 --out @new", "wanted 'translate'"},
+      {"convert @lstm --to int8 --out @new", "--to int8 needs a translator"},
       {"convert @translator --to int8 --max-tokens 9 --out @new", "--max-tokens is for --to longformer"},
       {"convert @encoder --to longformer --max-tokens 9 --out @new", "max_tokens: got 9"},
       {"info @lstm --threads 2", "--threads does not apply to a model folder"},

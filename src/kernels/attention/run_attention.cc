@@ -1,3 +1,4 @@
+// Cuts attention over runs of keys into sentences and runs them in parallel, forward and backward.
 #include "kernels/attention/run_attention.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Pooling, the small network and scaling of a gate over channels, for one instruction set.
 #include "kernels/gates/channel_gate.h"
 
 #include "kernels/gates/gate_rows-inl.h"

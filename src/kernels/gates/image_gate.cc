@@ -1,3 +1,4 @@
+// Passes each image through its gates while it is in the cache, and sums the gradients of their weights.
 #include "kernels/gates/image_gate.h"
 
 #include <algorithm>
