@@ -14,7 +14,7 @@ namespace fovea {
 struct RepeatedLinear::Pass {
   Var weight, bias;
   Tensor forward{}, backward{};  // the packed weight; undefined until it is needed
-  int64_t rows = 0;          // of all calls
+  int64_t rows = 0;              // of all calls
   // What calls have left for the weight's gradient, [rows, out] and [rows, in]; `filled` of them so far.
   Tensor d{}, x{};
   int64_t filled = 0;
