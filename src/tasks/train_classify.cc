@@ -59,7 +59,8 @@ void fit_to_data(const data::LabelledText& text, ClassifyTraining& training) {
     training.vocabulary = *training.tokenizer == "words"
                               ? std::min<int64_t>(size.repeated_words + data::kSpecials, 30'000)
                               : vocabulary_for(size, 10'000);
-  if (!training.word_dropout) training.word_dropout = size.tokens < 1'000'000 ? 0.1f : 0.0f;
+  if (!training.word_dropout)
+    training.word_dropout = size.tokens < 250'000 ? 0.25f : size.tokens < 1'000'000 ? 0.1f : 0.0f;
 }
 
 uint64_t fingerprint(const data::LabelledText& text) {
@@ -248,6 +249,7 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   plan.schedule = schedule_of(training.schedule, training.warmup);
   plan.options = options;
   plan.passes = tuned ? 3 : 15;
+  plan.more_passes_overfit = true;
   for (int64_t i = 0; i < examples.texts.size(); ++i) plan.sizes.push_back({examples.texts.length(i), 0});
   plan.batch_size = *training.batch_tokens;
   plan.batch_unit = "tokens";

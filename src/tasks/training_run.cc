@@ -149,8 +149,11 @@ std::string advice_for(const fs::path& out, const TrainingPlan& plan, const Trai
   else if (passes < 1 && outcome.outcome == train::Outcome::out_of_time)
     why = message("before it had seen all of the data once");
   if (why.empty()) return "";
-  const double longer = std::max(10.0, std::ceil(seconds / 60 * 3 / 5) * 5);
-  return message("the run ended ", why, "; the same command with --minutes ", longer, " goes on from here");
+  // More of what ended the run.
+  const std::string more = outcome.outcome == train::Outcome::out_of_time
+                               ? message("--minutes ", std::max(10.0, std::ceil(seconds / 60 * 3 / 5) * 5))
+                               : message("--steps ", 3 * outcome.step);
+  return message("the run ended ", why, "; the same command with ", more, " goes on from here");
 }
 
 }  // namespace
@@ -216,12 +219,13 @@ TrainingOutcome run_training(const RunFolder& folder, const TrainingPlan& plan, 
   data::BatchOrder order(plan.sizes, folder.identity().data, {.max_tokens = plan.batch_size, .seed = seed});
   const int64_t a_pass = order.batches_per_epoch();
   train::TrainOptions options = plan.options;
-  if (!options.steps && options.minutes == 0)
+  if (!options.steps && (options.minutes == 0 || plan.more_passes_overfit))
     options.steps =
         std::clamp<int64_t>(std::llround(plan.passes * static_cast<double>(a_pass)), 300, 100'000);
-  observer.on_note(
-      message("batches of at most ", plan.batch_size, " ", plan.batch_unit, ", ", a_pass, " a pass; ",
-              options.steps ? counted(*options.steps, "step") : "as many steps as fit in the time"));
+  std::string length = options.steps ? counted(*options.steps, "step") : "as many steps as fit in the time";
+  if (options.steps && options.minutes > 0) length += ", or as many as fit in the time";
+  observer.on_note(message("batches of at most ", plan.batch_size, " ", plan.batch_unit, ", ", a_pass,
+                           " a pass; ", length));
 
   train::Job job;
   job.next_loss = [&](nn::Context& context) { return plan.loss(order.next(), context); };

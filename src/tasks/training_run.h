@@ -92,6 +92,7 @@ struct TrainingPlan {
   train::ScheduleOptions schedule = {};
   train::TrainOptions options = {};  // steps and minutes both absent: `passes` over the data
   double passes = 10;
+  bool more_passes_overfit = false;  // a run with minutes alone ends after `passes` too, with time left
 
   std::vector<data::BatchOrder::Size> sizes = {};  // of every example
   int64_t batch_size = 0;                          // at most so many of these in a batch

@@ -209,8 +209,8 @@ class Trainer::Run {
 
   bool validation_due(bool at_mark) const {
     if (t_.options_.validate_every > 0) return due(t_.state_.step, t_.options_.validate_every);
-    // A run that only time ends spends at most a third of it on validation, but for the last one.
-    const bool too_long = t_.steps_ == kAnySteps && validation_seconds_ > 0.33 * seconds_since(started_);
+    // A run with a time limit spends at most a third of it on validation, but for the last one.
+    const bool too_long = t_.options_.minutes > 0 && validation_seconds_ > 0.33 * seconds_since(started_);
     return at_mark && !too_long;
   }
   bool save_due(bool at_mark) const {

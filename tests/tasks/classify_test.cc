@@ -19,6 +19,13 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
+// What a run says of itself.
+class Notes : public RunObserver {
+ public:
+  void on_note(const std::string& text) override { all += text + "\n"; }
+  std::string all;
+};
+
 class ClassifyTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -369,11 +376,6 @@ TEST_F(ClassifyTest, ARunTrainedWithoutValidationIsScoredWhenAsked) {
 }
 
 TEST_F(ClassifyTest, AResumedRunNamesTheOneSettingThatCannotChangeAndAppliesTheOthers) {
-  class Notes : public RunObserver {
-   public:
-    void on_note(const std::string& text) override { all += text + "\n"; }
-    std::string all;
-  };
   options_.steps = 5;
   train();
   const auto with = [&](const std::function<void()>& change) {
@@ -415,11 +417,6 @@ TEST_F(ClassifyTest, AResumedRunNamesTheOneSettingThatCannotChangeAndAppliesTheO
 }
 
 TEST_F(ClassifyTest, DefaultsFollowFromTheSizeOfTheData) {
-  class Notes : public RunObserver {
-   public:
-    void on_note(const std::string& text) override { all += text + "\n"; }
-    std::string all;
-  };
   Notes notes;
   options_.steps = 2;
   training_ = {};
@@ -429,6 +426,29 @@ TEST_F(ClassifyTest, DefaultsFollowFromTheSizeOfTheData) {
   EXPECT_EQ(run["batch_tokens"], 512);
   EXPECT_GT(run["word_dropout"], 0);
   EXPECT_THAT(notes.all, HasSubstr("batches of at most 512 tokens"));
+}
+
+TEST_F(ClassifyTest, WithTimeLeftARunOnFewTextsEndsAfterFifteenPasses) {
+  options_.steps.reset();
+  options_.minutes = 600;
+  training_.batch_tokens = 64;  // a pass of 20 to 80 steps
+  Notes notes;
+  const TrainingOutcome outcome =
+      train_classify(files_, training_, settings_, options_, "a test", notes, [] { return false; });
+  EXPECT_THAT(notes.all, HasSubstr("steps, or as many as fit in the time"));
+  EXPECT_EQ(outcome.outcome, train::Outcome::finished);
+  EXPECT_GE(outcome.step, 300);
+  EXPECT_LE(outcome.step, 15 * 80);
+}
+
+TEST_F(ClassifyTest, ARunThatItsStepsEndedTooSoonGoesOnWithTheStepsAdvised) {
+  options_.steps = 5;
+  training_.warmup = 100;
+  const TrainingOutcome ended = train();
+  EXPECT_THAT(ended.advice,
+              HasSubstr("still in its warm-up of 100 steps; the same command with --steps 15 "));
+  options_.steps = 15;
+  EXPECT_EQ(train().step, 15);
 }
 
 TEST_F(ClassifyTest, APretrainedEncoderIsTrainedOnAndStaysAFolderOfItsKind) {
