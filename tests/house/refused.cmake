@@ -12,7 +12,7 @@ function(refused header from to source expected)
     return()
   endif()
   file(WRITE ${WORK}/${header} "${changed}")
-  execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only -Werror=switch -I${WORK} -I${SOURCE}/src ${SOURCE}/src/${source}
+  execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only -Werror=switch-enum -I${WORK} -I${SOURCE}/src ${SOURCE}/src/${source}
                   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(status EQUAL 0)
     message(SEND_ERROR "src/${source} compiles although `${from}` of ${header} is now `${to}`")
