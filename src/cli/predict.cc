@@ -106,11 +106,7 @@ void add_predict(CLI::App& app) {
                    "--test on a table: parts as in training, such as 8640/2880/2880; the last one counts")
       ->type_name("PARTS");
   add_on_error(*verb, flags->lines.on_error);
-  verb->add_option(
-          "--compute", flags->compute,
-          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
-          "float32)")
-      ->type_name("FORM");
+  add_compute(*verb, flags->compute);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags, verb] {
