@@ -48,14 +48,14 @@ void backward(const Job& job, const Tensor& grad) {
   for (const size_t always : {kH, kC, kKeys, kValues})
     gradients[always] = Tensor(job.parents[always].shape());
   for (size_t place = kCombine; place < gradients.size(); ++place)
-    gradients[place] = gradient_of(job.parents[place]);
+    gradients[place] = gradient_for(job.parents[place]);
   const int64_t state = job.parents[kH].size(1) * job.call.hidden;
   std::vector<kernels::AttentiveLstmLayerGradients> layers;
   for (int64_t l = 0; l < count; ++l) {
     const size_t own = kFixed + static_cast<size_t>(l) * kOfLayer;
-    layers.push_back({.d_input = data_of(gradients[own]),
-                      .d_state = data_of(gradients[own + 1]),
-                      .d_bias = data_of(gradients[own + 2]),
+    layers.push_back({.d_input = data_or_null(gradients[own]),
+                      .d_state = data_or_null(gradients[own + 1]),
+                      .d_bias = data_or_null(gradients[own + 2]),
                       .d_h_first = gradients[kH].data() + l * state,
                       .d_c_first = gradients[kC].data() + l * state});
   }
@@ -65,12 +65,12 @@ void backward(const Job& job, const Tensor& grad) {
                                     .d_out = d_out.data(),
                                     .d_keys = gradients[kKeys].data(),
                                     .d_values = gradients[kValues].data(),
-                                    .d_vector = data_of(gradients[kVector]),
-                                    .d_combine = data_of(gradients[kCombine]),
-                                    .d_query_weight = data_of(gradients[kQuery]),
-                                    .d_query_bias = data_of(gradients[kQueryBias]),
-                                    .d_position_weight = data_of(gradients[kPosition]),
-                                    .d_position_vector = data_of(gradients[kPositionVector]),
+                                    .d_vector = data_or_null(gradients[kVector]),
+                                    .d_combine = data_or_null(gradients[kCombine]),
+                                    .d_query_weight = data_or_null(gradients[kQuery]),
+                                    .d_query_bias = data_or_null(gradients[kQueryBias]),
+                                    .d_position_weight = data_or_null(gradients[kPosition]),
+                                    .d_position_vector = data_or_null(gradients[kPositionVector]),
                                     .work = work.data()});
   gradients[kProducts] = job.kept[0];  // layer 0's gates
   for (size_t i = 0; i < gradients.size(); ++i) pass(job.parents[i], gradients[i]);
