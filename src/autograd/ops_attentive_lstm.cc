@@ -35,7 +35,7 @@ struct Job {
   std::vector<int64_t> lengths;
   std::vector<kernels::AttentiveLstmLayer> layers;
   std::vector<Tensor> kept;
-  Tensor soft, centre, looked, out;
+  Tensor soft, centre, projected, out;
   kernels::AttentiveLstmForward call;
 
   const float* value(size_t place) const { return data_or_null(values[place]); }
@@ -135,36 +135,36 @@ FedStates attentive_lstm(const AttentiveLstm& decoder, KeyRuns& runs, bool want_
     }
     layer.states = job->keep({steps, hidden});
   }
-  kernels::AttentiveLook look{.score = kernel_score(decoder.score, d, job->values[kVector]),
-                              .runs = kernel_runs(job->runs, job->centre, decoder.sigma, job->soft),
-                              .keys = job->value(kKeys),
-                              .values = job->value(kValues),
-                              .combine = job->value(kCombine),
-                              .query_weight = job->value(kQuery),
-                              .query_bias = job->value(kQueryBias),
-                              .position_weight = job->value(kPosition),
-                              .position_vector = job->value(kPositionVector),
-                              .position_width = predicts ? decoder.position_vector.size(0) : 0,
-                              .window = decoder.window};
+  kernels::StepAttention attention{.score = kernel_score(decoder.score, d, job->values[kVector]),
+                                   .runs = kernel_runs(job->runs, job->centre, decoder.sigma, job->soft),
+                                   .keys = job->value(kKeys),
+                                   .values = job->value(kValues),
+                                   .combine = job->value(kCombine),
+                                   .query_weight = job->value(kQuery),
+                                   .query_bias = job->value(kQueryBias),
+                                   .position_weight = job->value(kPosition),
+                                   .position_vector = job->value(kPositionVector),
+                                   .position_width = predicts ? decoder.position_vector.size(0) : 0,
+                                   .window = decoder.window};
   if (predicts) {
-    look.first = job->runs.first.data();
-    look.count = job->runs.count.data();
-    look.centre = job->centre.data();
+    attention.first = job->runs.first.data();
+    attention.count = job->runs.count.data();
+    attention.centre = job->centre.data();
   }
   if (keeps) {
-    job->looked = Tensor({steps, kernels::looked_width(look, hidden)});
-    look.looked = job->looked.data();
+    job->projected = Tensor({steps, kernels::projected_width(attention, hidden)});
+    attention.projected = job->projected.data();
   }
   job->call = {.hidden = hidden,
                .lengths = job->lengths,
                .layers = job->layers,
-               .look = look,
+               .attention = attention,
                .products = job->value(kProducts),
                .out = job->out.data()};
   kernels::attentive_lstm_forward(job->call);
   runs = job->runs;
   FedStates result;
-  if (want_weights) result.weights = weights_of(job->call.look.runs, steps);
+  if (want_weights) result.weights = weights_of(job->call.attention.runs, steps);
   result.states = record_many({job->out}, job->parents,
                               [job](std::span<const Tensor> grads) { backward(*job, grads[0]); })[0];
   return result;
