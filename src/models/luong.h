@@ -1,4 +1,4 @@
-// The attentional models of Luong et al. (2015): stacked LSTMs, and a decoder that looks after every step.
+// The attentional models of Luong et al. (2015): stacked LSTMs, and a decoder that attends after every step.
 //
 // The attentional vector h~ = tanh(Wc [context; h]) is what the output layer reads and, with input feeding,
 // what the next step reads beside its token.

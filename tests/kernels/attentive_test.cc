@@ -1,4 +1,4 @@
-// The recurrent decoders that look at every step, on every level, against their definition in double precision:
+// The recurrent decoders that attend at every step, on every level, against their definition in double precision:
 // forward directly, gradients by differences of it.
 #include <cmath>
 #include <functional>
