@@ -59,7 +59,7 @@ struct AlignmentChoice {
   double agreement = 0;  // share of certain links that it agrees with
 };
 
-// A model with its tokenizers.
+// A model with its tokenizers. Several threads may use one at once, as long as none trains or saves it.
 struct LoadedTranslator {
   std::string model;  // its name in the registry
   Json config;
@@ -84,6 +84,7 @@ void save_translation(const std::filesystem::path& folder, const LoadedTranslato
 // All but the weights.
 void save_translation_config(const std::filesystem::path& folder, const LoadedTranslator& loaded);
 
+// translate() may be called by several threads at once.
 class Translator {
  public:
   // The network must outlive this object, and its weights must not change meanwhile.
