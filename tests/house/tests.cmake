@@ -43,5 +43,5 @@ include(${CMAKE_CURRENT_SOURCE_DIR}/house/shown_code.cmake)
 
 fovea_test(house/shown_options_test unit)
 target_compile_definitions(test_house_shown_options_test PRIVATE
-  FOVEA_ROOT="${PROJECT_SOURCE_DIR}" FOVEA_PROGRAM="$<TARGET_FILE:fovea_cli>")
+  FOVEA_ROOT="${PROJECT_SOURCE_DIR}" FOVEA_PROGRAM="${FOVEA_STARTED}")
 add_dependencies(test_house_shown_options_test fovea_cli)
