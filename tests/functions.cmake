@@ -22,7 +22,9 @@ function(fovea_test_program path)
 endfunction()
 
 # The programs of the tests that `make clang` and `make arm64` run.
-add_custom_target(quick_tests)
+if(NOT TARGET quick_tests)
+  add_custom_target(quick_tests)
+endif()
 
 # fovea_test(room/file labels...): such a program, run by ctest as <room>/<file>.
 function(fovea_test path)
