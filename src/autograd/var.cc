@@ -208,9 +208,10 @@ bool recording(std::initializer_list<Var> parents) {
 }
 
 Var record(Tensor value, std::initializer_list<Var> parents, std::function<void(const Tensor&)> backward) {
-  Var result(std::move(value));
-  if (!recording(parents)) return result;
+  Var result(std::make_shared<Var::Node>());
   Var::Node& node = *result.node_;
+  node.value = std::move(value);
+  if (!recording(parents)) return result;
   node.id = g_next_id.fetch_add(1, std::memory_order_relaxed);
   node.requires_grad = true;
   for (const Var& parent : parents)
@@ -224,7 +225,7 @@ std::vector<Var> record_many(std::vector<Tensor> values, std::span<const Var> pa
   std::vector<Var> results;
   results.reserve(values.size());
   if (!recording(parents)) {
-    for (Tensor& value : values) results.emplace_back(std::move(value));
+    for (Tensor& value : values) results.push_back(record(std::move(value), {}, {}));
     return results;
   }
   // The joint node is older than its results, so their gradients are all in when its turn comes.
