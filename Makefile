@@ -70,17 +70,17 @@ fuzz: fuzz-build ## fuzz every parser for FUZZ_SECONDS (60) each; FUZZ_SEED=1 re
 	@cmake --build build/release -j $(JOBS) --target fovea_tasks
 	@scripts/fuzz build/fuzz $(FUZZ_SECONDS) $(JOBS) $(FUZZ_SEED)
 
-clang: packages ## build everything with clang and run the unit tests
+clang: packages ## build with clang and run the unit tests
 	@scripts/packages scripts/packages-fuzz.txt
 	@scripts/configure clang
-	@cmake --build build/clang -j $(JOBS)
+	@cmake --build build/clang -j $(JOBS) --target quick_tests
 	@ctest --test-dir build/clang --output-on-failure -j $(JOBS) -L unit -LE 'slow|install|browser'
 
 arm64: packages ## cross-build for 64-bit ARM; run the unit, kernel and gradient tests under qemu
 	@scripts/packages scripts/packages-arm64.txt
 	@scripts/arm64-root $(CURDIR)/build/arm64-root
 	@scripts/configure arm64
-	@cmake --build build/arm64 -j $(JOBS)
+	@cmake --build build/arm64 -j $(JOBS) --target quick_tests
 	@ctest --test-dir build/arm64 --output-on-failure -j $(JOBS) -L 'unit|per_isa|grad' -LE 'slow|install|browser'
 
 docs: build ## write the C++ reference to build/docs/html

@@ -1,4 +1,4 @@
-"""Builds a CTranslate2 Transformer with random weights and times its configurations when told to.
+"""Builds a CTranslate2 Transformer with random weights and times its configurations on request.
 
 Speaks as torch_worker.py does: started with a case's name and a thread count, asked for a variant, answers with its
 best time. The library CTranslate2 multiplies with is chosen by the environment (CT2_USE_MKL), so by who starts this.

@@ -1,4 +1,4 @@
-"""Runs a BERT of random weights in ONNX Runtime and times its variants when told to.
+"""Runs a BERT of random weights in ONNX Runtime and times its variants on request.
 
 Speaks as torch_worker.py does. The graph is what PyTorch exports, optimised by ONNX Runtime; int8 is its dynamic
 quantisation.

@@ -1,4 +1,4 @@
-"""Builds one case on PyTorch's side and times its variants when told to, one JSON line for each question.
+"""Builds one case on PyTorch's side and times its variants on request, one JSON line for each question.
 
 Asked {"variant": "eager", "threads": 1, "seconds": 0.5}, answers {"seconds": best, "peak_bytes": growth}.
 """

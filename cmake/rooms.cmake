@@ -12,7 +12,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(FOVEA_FLAGS_avx512 -march=skylake-avx512 -mprefer-vector-width=512)
 else()
   set(FOVEA_LEVELS neon)
-  set(FOVEA_FLAGS_neon "")
+  # Highway declares all its NEON functions with "+crypto", and only code of the same target may inline them. Nothing here
+  # uses these instructions, so what is built also runs on CPUs without them.
+  set(FOVEA_FLAGS_neon -march=armv8-a+crypto)
 endif()
 
 # How Fovea's own sources are compiled; never passed on to whoever links it.

@@ -1,4 +1,4 @@
-// StepAttention at attention: weights of chosen heads and rows of one call, and of every layer of a network through an observer,
+// Reading attention weights: those of chosen heads and rows of one call, and of every layer of a network through an observer,
 // without changing the network.
 #include <fovea/fovea.h>
 

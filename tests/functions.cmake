@@ -1,6 +1,15 @@
 find_package(GTest REQUIRED)
 set(FOVEA_TESTED fovea_inside)  # what the tests link
 
+# What tests start as the program: the program, or in a cross-build a script that runs it in the emulator.
+set(FOVEA_STARTED $<TARGET_FILE:fovea_cli>)
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  set(FOVEA_STARTED ${PROJECT_BINARY_DIR}/tests/fovea)
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+  file(GENERATE OUTPUT ${FOVEA_STARTED} CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:fovea_cli> \"$@\"\n"
+       FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endif()
+
 # fovea_test_program(room/file): one program from tests/<room>/<file>.cc, for tests that call it in ways of their own.
 function(fovea_test_program path)
   string(REPLACE "/" "_" target ${path})
@@ -12,11 +21,19 @@ function(fovea_test_program path)
   target_link_libraries(test_${target} PRIVATE ${FOVEA_TESTED} GTest::gtest GTest::gmock GTest::gtest_main)
 endfunction()
 
+# The programs of the tests that `make clang` and `make arm64` run.
+if(NOT TARGET quick_tests)
+  add_custom_target(quick_tests)
+endif()
+
 # fovea_test(room/file labels...): such a program, run by ctest as <room>/<file>.
 function(fovea_test path)
   fovea_test_program(${path})
   string(REPLACE "/" "_" target ${path})
   add_test(NAME ${path} COMMAND test_${target})
+  if("${ARGN}" MATCHES "unit|per_isa|grad")
+    add_dependencies(quick_tests test_${target})
+  endif()
   set(environment "")
   # The thread sanitizer looks at how work is shared, not at numbers: an eighth of a kernel's cases shows it as well.
   if(CMAKE_CXX_FLAGS MATCHES "fsanitize=thread" AND "per_isa" IN_LIST ARGN)

@@ -1,5 +1,5 @@
 // From a pattern to the block plan that kernels read. The cost is linear in the plan's size, except for
-// predicates, which have to be asked about every pair their neighbours leave open.
+// predicates, which are evaluated for every pair that the other patterns leave open.
 //
 // Rows are cut where a pattern's behaviour changes (documents, blocks, global tokens), so that a tile's rows
 // agree about as much as possible. With a dilation or a stride rows are also taken in residue classes, inside

@@ -2,21 +2,12 @@
 #pragma once
 
 #include "autograd/ops_attentive.h"
+#include "autograd/optional.h"
 
 namespace fovea::attentive {
 
-inline const float* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data() : nullptr;
-}
 inline Tensor dense(const Var& v) {
   return v.defined() ? v.value().contiguous() : Tensor();
-}
-// A tensor for a gradient that the kernel always makes, or only where it is asked for.
-inline Tensor gradient_of(const Var& v) {
-  return v.requires_grad() ? Tensor(v.shape()) : Tensor();
-}
-inline float* data_of(const Tensor& t) {
-  return t.defined() ? t.data() : nullptr;
 }
 inline void pass(const Var& v, const Tensor& gradient) {
   if (v.defined() && gradient.defined()) v.add_grad(gradient);

@@ -108,8 +108,8 @@ RepeatedRuns::Seen RepeatedRuns::attend(const Var& q, const KeyRuns& runs, const
   const Var parents[] = {q, k, v, vector, centre, joint_};
   const std::vector<Var> results =
       record_many(std::move(values), parents, [=, pass_of_calls = pass_](std::span<const Tensor> grads) {
-        const Tensor dq(q.shape()), d_v = gradient_of(v);
-        const Tensor d_vector = job->exponential ? Tensor() : gradient_of(vector);
+        const Tensor dq(q.shape()), d_v = gradient_for(v);
+        const Tensor d_vector = job->exponential ? Tensor() : gradient_for(vector);
         // Added to what is there: a decoder asks the same keys at every step.
         Tensor dk, d_scores;
         if (job->exponential)
@@ -121,14 +121,14 @@ RepeatedRuns::Seen RepeatedRuns::attend(const Var& q, const KeyRuns& runs, const
         const Tensor d_weights = grads.size() > 1 && grads[1].defined() ? grads[1].contiguous() : Tensor();
         kernels::attention_runs_backward({.forward = job->call,
                                           .d_out = d_out.data(),
-                                          .d_weights = data_of(d_weights),
+                                          .d_weights = data_or_null(d_weights),
                                           .dq = dq.data(),
-                                          .dk = data_of(dk),
-                                          .dv = data_of(d_v),
-                                          .d_vector = data_of(d_vector),
-                                          .d_centre = data_of(d_centre),
+                                          .dk = data_or_null(dk),
+                                          .dv = data_or_null(d_v),
+                                          .d_vector = data_or_null(d_vector),
+                                          .d_centre = data_or_null(d_centre),
                                           .add_dk = true,
-                                          .d_scores = data_of(d_scores)});
+                                          .d_scores = data_or_null(d_scores)});
         if (job->exponential) pass_of_calls->calls.push_back({std::move(job->runs), job->q, d_scores});
         pass(q, dq);
         pass(v, d_v);
@@ -198,8 +198,8 @@ AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, 
                .query_bias = input(7),
                .out = job->out.data(),
                .context = context.data(),
-               .gates = data_of(job->gates),
-               .queries = data_of(job->queries)};
+               .gates = data_or_null(job->gates),
+               .queries = data_or_null(job->queries)};
   kernels::attentive_gru_forward(job->call);
   AttentiveStates result;
   if (want_weights) result.weights = weights_of(job->call.runs, steps);
@@ -211,21 +211,21 @@ AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, 
         const Tensor d_queries = parents[6].defined() ? Tensor({steps, d}) : Tensor();
         std::vector<Tensor> gradients(parents.size());
         for (const size_t always : {1, 2, 3}) gradients[always] = Tensor(parents[always].shape());
-        for (const size_t place : {4, 5, 6, 7, 8}) gradients[place] = gradient_of(parents[place]);
+        for (const size_t place : {4, 5, 6, 7, 8}) gradients[place] = gradient_for(parents[place]);
         kernels::attentive_gru_backward({.forward = job->call,
-                                         .d_out = data_of(d_out),
-                                         .d_context = data_of(d_context),
+                                         .d_out = data_or_null(d_out),
+                                         .d_context = data_or_null(d_context),
                                          .d_seen = d_seen.data(),
                                          .d_h_first = gradients[1].data(),
                                          .d_keys = gradients[2].data(),
                                          .d_values = gradients[3].data(),
-                                         .d_weight = data_of(gradients[4]),
-                                         .d_bias = data_of(gradients[5]),
-                                         .d_query_weight = data_of(gradients[6]),
-                                         .d_query_bias = data_of(gradients[7]),
-                                         .d_vector = data_of(gradients[8]),
+                                         .d_weight = data_or_null(gradients[4]),
+                                         .d_bias = data_or_null(gradients[5]),
+                                         .d_query_weight = data_or_null(gradients[6]),
+                                         .d_query_bias = data_or_null(gradients[7]),
+                                         .d_vector = data_or_null(gradients[8]),
                                          .states = states.data(),
-                                         .d_queries = data_of(d_queries)});
+                                         .d_queries = data_or_null(d_queries)});
         gradients[0] = d_seen.narrow(1, 0, 3 * hidden);
         for (size_t i = 0; i < parents.size(); ++i) pass(parents[i], gradients[i]);
       });

@@ -75,7 +75,7 @@ class RepeatedRuns {
   Var joint_;  // without a value: its turn in backward() comes after those of all calls
 };
 
-// A GRU that looks before every step; see kernels/recurrent/attentive_gru.h. Steps are the runs' queries.
+// A GRU that attends before every step; see kernels/recurrent/attentive_gru.h. Steps are the runs' queries.
 struct AttentiveGru {
   Var products;                      // [steps, 3 H]: W x + b of the input
   Var state;                         // [sentences, H]: the first one
@@ -92,7 +92,7 @@ struct AttentiveStates {
 };
 AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, bool want_weights = false);
 
-// Stacked LSTMs that look after every step and read at the next what they saw; see kernels/recurrent/attentive_lstm.h.
+// Stacked LSTMs that attend after every step and read the result at the next; see kernels/recurrent/attentive_lstm.h.
 struct AttentiveLstm {
   Var products;  // [steps, 4 H]: W x + biases of layer 0
   struct Layer {

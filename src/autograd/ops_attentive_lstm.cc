@@ -35,7 +35,7 @@ struct Job {
   std::vector<int64_t> lengths;
   std::vector<kernels::AttentiveLstmLayer> layers;
   std::vector<Tensor> kept;
-  Tensor soft, centre, looked, out;
+  Tensor soft, centre, projected, out;
   kernels::AttentiveLstmForward call;
 
   const float* value(size_t place) const { return data_or_null(values[place]); }
@@ -48,14 +48,14 @@ void backward(const Job& job, const Tensor& grad) {
   for (const size_t always : {kH, kC, kKeys, kValues})
     gradients[always] = Tensor(job.parents[always].shape());
   for (size_t place = kCombine; place < gradients.size(); ++place)
-    gradients[place] = gradient_of(job.parents[place]);
+    gradients[place] = gradient_for(job.parents[place]);
   const int64_t state = job.parents[kH].size(1) * job.call.hidden;
   std::vector<kernels::AttentiveLstmLayerGradients> layers;
   for (int64_t l = 0; l < count; ++l) {
     const size_t own = kFixed + static_cast<size_t>(l) * kOfLayer;
-    layers.push_back({.d_input = data_of(gradients[own]),
-                      .d_state = data_of(gradients[own + 1]),
-                      .d_bias = data_of(gradients[own + 2]),
+    layers.push_back({.d_input = data_or_null(gradients[own]),
+                      .d_state = data_or_null(gradients[own + 1]),
+                      .d_bias = data_or_null(gradients[own + 2]),
                       .d_h_first = gradients[kH].data() + l * state,
                       .d_c_first = gradients[kC].data() + l * state});
   }
@@ -65,12 +65,12 @@ void backward(const Job& job, const Tensor& grad) {
                                     .d_out = d_out.data(),
                                     .d_keys = gradients[kKeys].data(),
                                     .d_values = gradients[kValues].data(),
-                                    .d_vector = data_of(gradients[kVector]),
-                                    .d_combine = data_of(gradients[kCombine]),
-                                    .d_query_weight = data_of(gradients[kQuery]),
-                                    .d_query_bias = data_of(gradients[kQueryBias]),
-                                    .d_position_weight = data_of(gradients[kPosition]),
-                                    .d_position_vector = data_of(gradients[kPositionVector]),
+                                    .d_vector = data_or_null(gradients[kVector]),
+                                    .d_combine = data_or_null(gradients[kCombine]),
+                                    .d_query_weight = data_or_null(gradients[kQuery]),
+                                    .d_query_bias = data_or_null(gradients[kQueryBias]),
+                                    .d_position_weight = data_or_null(gradients[kPosition]),
+                                    .d_position_vector = data_or_null(gradients[kPositionVector]),
                                     .work = work.data()});
   gradients[kProducts] = job.kept[0];  // layer 0's gates
   for (size_t i = 0; i < gradients.size(); ++i) pass(job.parents[i], gradients[i]);
@@ -135,36 +135,36 @@ FedStates attentive_lstm(const AttentiveLstm& decoder, KeyRuns& runs, bool want_
     }
     layer.states = job->keep({steps, hidden});
   }
-  kernels::AttentiveLook look{.score = kernel_score(decoder.score, d, job->values[kVector]),
-                              .runs = kernel_runs(job->runs, job->centre, decoder.sigma, job->soft),
-                              .keys = job->value(kKeys),
-                              .values = job->value(kValues),
-                              .combine = job->value(kCombine),
-                              .query_weight = job->value(kQuery),
-                              .query_bias = job->value(kQueryBias),
-                              .position_weight = job->value(kPosition),
-                              .position_vector = job->value(kPositionVector),
-                              .position_width = predicts ? decoder.position_vector.size(0) : 0,
-                              .window = decoder.window};
+  kernels::StepAttention attention{.score = kernel_score(decoder.score, d, job->values[kVector]),
+                                   .runs = kernel_runs(job->runs, job->centre, decoder.sigma, job->soft),
+                                   .keys = job->value(kKeys),
+                                   .values = job->value(kValues),
+                                   .combine = job->value(kCombine),
+                                   .query_weight = job->value(kQuery),
+                                   .query_bias = job->value(kQueryBias),
+                                   .position_weight = job->value(kPosition),
+                                   .position_vector = job->value(kPositionVector),
+                                   .position_width = predicts ? decoder.position_vector.size(0) : 0,
+                                   .window = decoder.window};
   if (predicts) {
-    look.first = job->runs.first.data();
-    look.count = job->runs.count.data();
-    look.centre = job->centre.data();
+    attention.first = job->runs.first.data();
+    attention.count = job->runs.count.data();
+    attention.centre = job->centre.data();
   }
   if (keeps) {
-    job->looked = Tensor({steps, kernels::looked_width(look, hidden)});
-    look.looked = job->looked.data();
+    job->projected = Tensor({steps, kernels::projected_width(attention, hidden)});
+    attention.projected = job->projected.data();
   }
   job->call = {.hidden = hidden,
                .lengths = job->lengths,
                .layers = job->layers,
-               .look = look,
+               .attention = attention,
                .products = job->value(kProducts),
                .out = job->out.data()};
   kernels::attentive_lstm_forward(job->call);
   runs = job->runs;
   FedStates result;
-  if (want_weights) result.weights = weights_of(job->call.look.runs, steps);
+  if (want_weights) result.weights = weights_of(job->call.attention.runs, steps);
   result.states = record_many({job->out}, job->parents,
                               [job](std::span<const Tensor> grads) { backward(*job, grads[0]); })[0];
   return result;

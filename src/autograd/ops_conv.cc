@@ -10,15 +10,12 @@
 #include "autograd/in_place.h"
 #include "autograd/ops_reduce.h"
 #include "autograd/ops_shape.h"
+#include "autograd/optional.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/pool.h"
 
 namespace fovea {
 namespace {
-
-const float* data_or_null(const Var& v) {
-  return v.defined() ? v.value().data() : nullptr;
-}
 
 void check_image(const char* op, const Var& x) {
   require(x.rank() == 4, op, ": got input of shape ", x.shape(),

@@ -6,22 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "autograd/optional.h"
 #include "kernels/gates/image_gate.h"
 
 namespace fovea {
 namespace {
-
-const float* data_or_null(const Var& v) {
-  return v.defined() ? v.value().data() : nullptr;
-}
-float* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data() : nullptr;
-}
-
-// Memory for the gradient of v, where it wants one.
-Tensor gradient_for(const Var& v) {
-  return v.requires_grad() ? Tensor(v.shape()) : Tensor();
-}
 
 kernels::GateShape checked_shape(const Var& x) {
   require(x.rank() == 4 && x.size(1) > 0 && x.size(2) > 0 && x.size(3) > 0,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/optional.h"
 #include "base/parallel.h"
 #include "kernels/norm/norm.h"
 #include "kernels/vector/elementwise.h"
@@ -24,10 +25,6 @@ NormSizes check(const Var& x, const Var& weight, const Var& bias) {
            ", wanted [", d, "]");
   }
   return {x.shape().count(0, x.rank() - 1), d};
-}
-
-const float* data_or_null(const Var& v) {
-  return v.defined() ? v.value().data() : nullptr;
 }
 
 // Statistics of the forward pass and what was normalised.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autograd/ops_shape.h"
+#include "autograd/optional.h"
 
 namespace fovea {
 namespace {
@@ -32,13 +33,6 @@ struct Layer {
   int64_t direction_count() const { return static_cast<int64_t>(directions.size()); }
   kernels::RecurrentForward forward(int64_t direction) const;
 };
-
-const float* data_or_null(const Tensor& t, int64_t at = 0) {
-  return t.defined() ? t.data() + at : nullptr;
-}
-const float* data_or_null(const Var& v) {
-  return v.defined() ? v.value().data() : nullptr;
-}
 
 kernels::RecurrentForward Layer::forward(int64_t direction) const {
   const RecurrentParameters& p = directions[direction];
@@ -106,20 +100,12 @@ Layer checked_layer(RecurrentCell cell, const Var& x, std::span<const int64_t> l
   return layer;
 }
 
-// A tensor to be filled by the kernel where its gradient is asked for; undefined elsewhere.
-Tensor wanted_gradient(const Var& v) {
-  return v.requires_grad() ? Tensor(v.shape()) : Tensor();
-}
-float* data_of(const Tensor& t, int64_t at = 0) {
-  return t.defined() ? t.data() + at : nullptr;
-}
-
 void backward(const Layer& layer, std::span<const Tensor> grads) {
   const int64_t hidden = layer.hidden, state = layer.sequences * hidden;
   const Tensor d_out = grads[0].defined() ? grads[0].contiguous() : Tensor();
   const Tensor d_h_last = grads[1].defined() ? grads[1].contiguous() : Tensor();
   const Tensor d_c_last = grads.size() > 2 && grads[2].defined() ? grads[2].contiguous() : Tensor();
-  const Tensor d_x = wanted_gradient(layer.x), d_h = wanted_gradient(layer.h), d_c = wanted_gradient(layer.c);
+  const Tensor d_x = gradient_for(layer.x), d_h = gradient_for(layer.h), d_c = gradient_for(layer.c);
   const Tensor work({layer.tokens, hidden});
   struct ParameterGradients {
     Tensor weight_ih, weight_hh, bias_ih, bias_hh;
@@ -129,20 +115,20 @@ void backward(const Layer& layer, std::span<const Tensor> grads) {
   for (int64_t i = 0; i < layer.direction_count(); ++i) {
     const RecurrentParameters& p = layer.directions[i];
     const ParameterGradients& d =
-        parameters.emplace_back(ParameterGradients{wanted_gradient(p.weight_ih), wanted_gradient(p.weight_hh),
-                                                   wanted_gradient(p.bias_ih), wanted_gradient(p.bias_hh)});
+        parameters.emplace_back(ParameterGradients{gradient_for(p.weight_ih), gradient_for(p.weight_hh),
+                                                   gradient_for(p.bias_ih), gradient_for(p.bias_hh)});
     directions.push_back({.forward = layer.forward(i),
                           .d_out = data_or_null(d_out, i * hidden),
                           .d_h_last = data_or_null(d_h_last, i * state),
                           .d_c_last = data_or_null(d_c_last, i * state),
-                          .d_x = data_of(d_x),
+                          .d_x = data_or_null(d_x),
                           .add_x = i > 0,
-                          .d_h_first = data_of(d_h, i * state),
-                          .d_c_first = data_of(d_c, i * state),
-                          .d_input = data_of(d.weight_ih),
-                          .d_hidden = data_of(d.weight_hh),
-                          .d_input_bias = data_of(d.bias_ih),
-                          .d_hidden_bias = data_of(d.bias_hh),
+                          .d_h_first = data_or_null(d_h, i * state),
+                          .d_c_first = data_or_null(d_c, i * state),
+                          .d_input = data_or_null(d.weight_ih),
+                          .d_hidden = data_or_null(d.weight_hh),
+                          .d_input_bias = data_or_null(d.bias_ih),
+                          .d_hidden_bias = data_or_null(d.bias_hh),
                           .work = work.data()});
   }
   kernels::recurrent_backward(directions);

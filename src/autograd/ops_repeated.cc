@@ -72,8 +72,8 @@ struct RepeatedLinear::Pass {
     const int64_t n = back ? in() : out(), k = back ? out() : in();
     if (!packed.defined()) {
       packed = Tensor(Shape{kernels::packed_size(n, k)});
-      const Tensor rows = weight.value().contiguous();
-      kernels::pack_parallel({.transpose = !back, .n = n, .k = k, .b = rows.data(), .ldb = in()},
+      const Tensor dense = weight.value().contiguous();
+      kernels::pack_parallel({.transpose = !back, .n = n, .k = k, .b = dense.data(), .ldb = in()},
                              packed.data());
     }
     return product(a, packed, n);

@@ -75,16 +75,21 @@ RowSparse merge_rows(const RowSparse& a, const RowSparse& b) {
   return sum;
 }
 
+Var::Node& defined_node(const std::shared_ptr<Var::Node>& node) {
+  require(node != nullptr, "got an undefined Var, wanted one with a value: make it of a Tensor");
+  return *node;
+}
+
 }  // namespace
 
 Var::Var(Tensor value, bool requires_grad) : node_(std::make_shared<Node>()) {
+  require(value.defined(), "a Var of an undefined Tensor, wanted one with a shape");
   node_->value = std::move(value);
   node_->requires_grad = requires_grad;
 }
 
 const Tensor& Var::value() const {
-  require(node_ != nullptr, "got an undefined Var, wanted one with a value: make it of a Tensor");
-  return node_->value;
+  return defined_node(node_).value;
 }
 
 bool Var::requires_grad() const {
@@ -92,26 +97,28 @@ bool Var::requires_grad() const {
 }
 
 Tensor Var::grad() const {
-  if (node_->sparse) return grad_buffer();
-  return node_->grad;
+  const Node& node = defined_node(node_);
+  return node.sparse ? grad_buffer() : node.grad;
 }
 
 const RowSparse* Var::sparse_grad() const {
-  return node_->sparse.get();
+  return defined_node(node_).sparse.get();
 }
 
 void Var::clear_grad() const {
-  node_->grad = {};
-  node_->sparse.reset();
+  Node& node = defined_node(node_);
+  node.grad = {};
+  node.sparse.reset();
 }
 
 void Var::set_value(const Tensor& value) const {
-  node_->value.copy_from(value);
+  defined_node(node_).value.copy_from(value);
 }
 
 void Var::add_grad(const Tensor& gradient) const {
   if (!requires_grad()) return;
-  FOVEA_ASSERT(gradient.shape() == shape());
+  require(gradient.defined() && gradient.shape() == shape(), "add_grad: got a gradient of shape ",
+          gradient.shape(), ", wanted ", shape());
   Node& node = *node_;
   if (node.sparse) grad_buffer();
   // Views pass strided gradients on as they are; whoever made a contiguous value is promised a contiguous
@@ -137,7 +144,7 @@ void Var::add_grad(RowSparse gradient) const {
 }
 
 Tensor Var::grad_buffer() const {
-  Node& node = *node_;
+  Node& node = defined_node(node_);
   if (!node.grad.defined()) {
     node.grad = Tensor::zeros(shape());
   } else if (!node.grad.is_sole_owner() || !node.grad.is_contiguous()) {
@@ -201,9 +208,10 @@ bool recording(std::initializer_list<Var> parents) {
 }
 
 Var record(Tensor value, std::initializer_list<Var> parents, std::function<void(const Tensor&)> backward) {
-  Var result(std::move(value));
-  if (!recording(parents)) return result;
+  Var result(std::make_shared<Var::Node>());
   Var::Node& node = *result.node_;
+  node.value = std::move(value);
+  if (!recording(parents)) return result;
   node.id = g_next_id.fetch_add(1, std::memory_order_relaxed);
   node.requires_grad = true;
   for (const Var& parent : parents)
@@ -217,7 +225,7 @@ std::vector<Var> record_many(std::vector<Tensor> values, std::span<const Var> pa
   std::vector<Var> results;
   results.reserve(values.size());
   if (!recording(parents)) {
-    for (Tensor& value : values) results.emplace_back(std::move(value));
+    for (Tensor& value : values) results.push_back(record(std::move(value), {}, {}));
     return results;
   }
   // The joint node is older than its results, so their gradients are all in when its turn comes.

@@ -1,4 +1,4 @@
-// Which instruction set the kernels run on: asked of the CPU, or forced by FOVEA_ISA.
+// Which instruction set the kernels run on: the best one of the CPU, or the one that FOVEA_ISA names.
 #pragma once
 
 #include <span>

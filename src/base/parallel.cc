@@ -114,7 +114,7 @@ void parallel_chunks(int64_t chunks, FunctionRef<void(int64_t)> body) {
 }
 
 void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
-  FOVEA_ASSERT(grain > 0);
+  require(grain > 0, "parallel_for: got pieces of ", grain, ", wanted 1 or more");
   if (count <= grain) {
     if (count > 0) body(0, count);
     return;

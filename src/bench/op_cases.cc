@@ -311,7 +311,7 @@ OpCase adam_case() {
           }};
 }
 
-// Pairs of exactly kLength tokens, of which the first kMasked after [CLS] are to be told.
+// Pairs of exactly kLength tokens, of which the first kMasked after [CLS] are to be predicted.
 models::PretrainingBatch pretraining_batch(int64_t pairs, int64_t length, int64_t masked,
                                            int64_t vocabulary) {
   Rng rng(5);

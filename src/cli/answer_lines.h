@@ -21,7 +21,7 @@ enum class OnError {
 // --on-error stop|empty|skip.
 void add_on_error(CLI::App& verb, OnError& on_error);
 
-// Counts inputs that were unusable or too long, to be told on standard error.
+// Counts inputs that were unusable or too long, for a report on standard error.
 class InputReport {
  public:
   explicit InputReport(std::string unit) : unit_(std::move(unit)) {}

@@ -40,9 +40,9 @@ constexpr const char* kTranslateFooter =
     "  fovea bench translate --preset base --batch 32 --beam 4 --json";
 
 constexpr const char* kEncodeFooter =
-    "Random weights and random texts of equal length. Work is counted without padding; of Longformer and BigBird "
+    "Random weights and random texts of equal length. Work is counted without padding; for Longformer and BigBird "
     "only the pairs\n"
-    "that are seen count.\n\n"
+    "that are computed count.\n\n"
     "  fovea bench encode --shape minilm --batch 32 --tokens 64 --lines 1024 --compute int8\n"
     "  fovea bench encode --model longformer --layers 2 --batch 1 --tokens 4096 --direction both";
 
@@ -95,7 +95,7 @@ void add_ops(CLI::App& bench) {
 
 void add_bench(CLI::App& app) {
   CLI::App* verb =
-      app.add_subcommand("bench", "measure what this machine gives and how much of it Fovea takes");
+      app.add_subcommand("bench", "measure how fast this machine is and how much of that Fovea reaches");
   verb->require_subcommand(1);
   add_benchmark<bench::AttentionOptions>(*verb, "attention", "measure attention of any kind and shape",
                                          kAttentionFooter, bench::bench_attention);

@@ -155,11 +155,7 @@ void add_classify(CLI::App& app) {
       ->description(
           "what to do with a line or picture that cannot be used: stop, empty (answer without a label) or skip (no "
           "answer) (default: stop at a line; skip a picture, name it, and end with exit status 2)");
-  verb->add_option(
-          "--compute", flags->compute,
-          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
-          "float32)")
-      ->type_name("FORM");
+  add_compute(*verb, flags->compute);
   verb->add_flag("--pairs", flags->pairs,
                  "published text model: lines are a text, a tab and a text (default: as the folder says)");
   add_global(*verb, flags->global);

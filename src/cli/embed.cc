@@ -97,11 +97,7 @@ void add_embed(CLI::App& app) {
       ->type_name("WORD");
   add_fields(*verb, flags->options);
   add_on_error(*verb, flags->lines.on_error);
-  verb->add_option(
-          "--compute", flags->compute,
-          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
-          "float32)")
-      ->type_name("FORM");
+  add_compute(*verb, flags->compute);
   add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);

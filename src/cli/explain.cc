@@ -14,7 +14,7 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Without --out one map is printed in shaded blocks. Rows look, columns are looked at. The ending of "
+    "Without --out one map is printed in shaded blocks. Rows are what attends (queries), columns what is attended to (keys). The ending of "
     "--out says what "
     "is written.\n\n"
     "Translator:\n"

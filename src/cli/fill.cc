@@ -54,11 +54,7 @@ void add_fill(CLI::App& app) {
   verb->add_option("--top", flags->options.top, "candidates printed for each masked place (default 5)")
       ->type_name("N");
   add_json(*verb, flags->json);
-  verb->add_option(
-          "--compute", flags->compute,
-          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
-          "float32)")
-      ->type_name("FORM");
+  add_compute(*verb, flags->compute);
   add_global(*verb, flags->global);
   add_threads(*verb);
   verb->footer(kFooter);

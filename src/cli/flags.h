@@ -25,6 +25,15 @@ inline void add_folder(CLI::App& verb, std::string& folder) {
   verb.add_option("folder", folder, "model folder")->required()->type_name("DIR");
 }
 
+// --compute: how the matrix products of a model in use are computed.
+inline void add_compute(CLI::App& verb, std::string& compute,
+                        const std::string& standard = "(default float32)") {
+  verb.add_option(
+          "--compute", compute,
+          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) " + standard)
+      ->type_name("FORM");
+}
+
 // --global: of a model that reads long texts.
 inline void add_global(CLI::App& verb, std::string& choice) {
   verb.add_option("--global", choice,

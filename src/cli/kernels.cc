@@ -45,10 +45,10 @@ void add_kernels(CLI::App& app) {
       ->required()
       ->type_name("PATH");
   verb->add_option("--scales", flags->scales,
-                   "sizes of the objects, with commas between (default " + flags->scales + ")");
+                   "sizes of the objects, separated by commas (default " + flags->scales + ")");
   verb->add_option(
       "--pictures", flags->pictures,
-      "pictures looked at, evenly chosen; 0: all (default " + std::to_string(flags->pictures) + ")");
+      "number of pictures used, evenly spaced; 0: all (default " + std::to_string(flags->pictures) + ")");
   verb->add_option("--out", flags->out, "also draw the curves: .png, .svg, .pdf; or all numbers: .json")
       ->type_name("FILE");
   add_threads(*verb);

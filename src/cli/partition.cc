@@ -77,10 +77,10 @@ void add_partition(CLI::App& app) {
   verb->add_option("--out", flags->out, "write the lines to this file instead of printing them")
       ->type_name("FILE");
   verb->add_option("--test", flags->test,
-                   "print scores on true ships: scenes, or a folder of HRSC2016's form")
+                   "print scores on labelled ships: scenes, or a folder in the form of HRSC2016")
       ->type_name("PATH");
   verb->add_option("--scenes", flags->scenes,
-                   "--test scenes: how many (default " + std::to_string(flags->scenes) + ")");
+                   "--test scenes: number of scenes (default " + std::to_string(flags->scenes) + ")");
   verb->add_flag("--json", flags->json, "--test: print one line of JSON");
   add_threads(*verb);
   verb->footer(kFooter);

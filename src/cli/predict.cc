@@ -18,7 +18,7 @@ constexpr const char* kFooter =
     "prints the next steps as CSV, in the units of the table.\n"
     "A model of cases reads lines of a .ts file, with its header or without, and prints the label or the number "
     "of each case\n"
-    "as soon as it is known; a label at the end of a line is not looked at.\n"
+    "as soon as it is known; a label at the end of a line is ignored.\n"
     "--test prints scores: of forecasts the mean squared and absolute error of standardised values, of labels "
     "accuracy and\n"
     "F1, of numbers the root of the mean squared error.\n\n"
@@ -106,11 +106,7 @@ void add_predict(CLI::App& app) {
                    "--test on a table: parts as in training, such as 8640/2880/2880; the last one counts")
       ->type_name("PARTS");
   add_on_error(*verb, flags->lines.on_error);
-  verb->add_option(
-          "--compute", flags->compute,
-          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default "
-          "float32)")
-      ->type_name("FORM");
+  add_compute(*verb, flags->compute);
   add_threads(*verb);
   verb->footer(kFooter);
   verb->callback([flags, verb] {

@@ -69,10 +69,7 @@ void add_rerank(CLI::App& app) {
       ->type_name("TEXT");
   verb->add_option("--top", flags->top, "number of lines printed; 0: all (default 0)")->type_name("N");
   verb->add_flag("--json", flags->json, "print a JSON object with score and text for each line");
-  verb->add_option(
-          "--compute", flags->compute,
-          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default float32)")
-      ->type_name("FORM");
+  add_compute(*verb, flags->compute);
   add_on_error(*verb, flags->lines.on_error);
   add_threads(*verb);
   verb->footer(kFooter);

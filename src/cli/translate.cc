@@ -78,11 +78,7 @@ void add_translate(CLI::App& app) {
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
   add_fields(*verb, flags->options.translate);
-  verb->add_option(
-          "--compute", flags->compute,
-          "arithmetic of the matrix products: float32, or int8 (faster, slightly less exact) (default: as "
-          "the folder says)")
-      ->type_name("FORM");
+  add_compute(*verb, flags->compute, "(default: as the folder says)");
   verb->add_flag("--scores", flags->options.translate.scores,
                  "print the score of each translation before it");
   verb->add_option(

@@ -50,7 +50,7 @@ struct MaskOptions {
 };
 struct MaskedPair {
   MarkedText text;              // [CLS] first [SEP] second [SEP], some tokens replaced
-  std::vector<int32_t> places;  // of the tokens to be told, ascending
+  std::vector<int32_t> places;  // of the tokens to predict, ascending
   std::vector<int32_t> tokens;  // what they are
 };
 // Chooses tokens that are no marks; 80 % of them become [MASK], 10 % any token, 10 % stay.

@@ -17,7 +17,7 @@ constexpr double kFontSize = 12;
 
 struct Ink {
   double red, green, blue;
-  std::vector<double> dashes;  // told apart in print by more than colour
+  std::vector<double> dashes;  // so that lines differ in print by more than colour
 };
 
 // Dark blue, orange, grey, green, purple; then the same again, dashed.

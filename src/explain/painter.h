@@ -1,4 +1,4 @@
-// Pieces of figures made of pictures: text and pixels, measured always and painted where asked.
+// Pieces of figures made of pictures: text and pixels, always measured, and painted on request.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Painter {
              double opacity = 1) const;
 };
 
-// A colour for step i of n, told apart from its neighbours on dark pictures: from blue over green to orange.
+// A colour for step i of n that differs from its neighbours on dark pictures: from blue over green to orange.
 Colour step_colour(size_t i, size_t n);
 
 }  // namespace fovea

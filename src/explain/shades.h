@@ -18,7 +18,7 @@ Colour colour_of(double share);
 bool needs_light_text(double share);
 
 // For weights laid over a photograph: from deep blue (share 0) over a pale middle to deep orange (share 1).
-// Told apart by hue, so that it can be read over dark and light pictures, also by colour-blind people.
+// Differs in hue, so that it can be read over dark and light pictures, also by colour-blind people.
 Colour heat_colour(double share);
 
 // sqrt(weight / largest): a share that keeps small weights visible beside a large one.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/stop_check.h"
 #include "kernels/vector/topk.h"
 
 namespace fovea {
@@ -84,6 +85,7 @@ class Search {
 
  private:
   void step() {
+    check_stop();
     std::vector<int32_t> tokens;
     tokens.reserve(rows_.size());
     for (const Row& row : rows_)

@@ -11,17 +11,17 @@ double share(int64_t part, int64_t whole) {
 
 }  // namespace
 
-ClassScores score_classes(std::span<const int32_t> predictions, std::span<const int32_t> wanted,
+ClassScores score_classes(std::span<const int32_t> predictions, std::span<const int32_t> targets,
                           int64_t classes) {
-  require(predictions.size() == wanted.size() && !predictions.empty(), "scores: ", predictions.size(),
-          " classes predicted for ", wanted.size(), " texts, wanted as many, and at least one");
+  require(predictions.size() == targets.size() && !predictions.empty(), "scores: ", predictions.size(),
+          " classes predicted for ", targets.size(), " texts, wanted as many, and at least one");
   ClassScores scores;
   scores.classes.resize(static_cast<size_t>(classes));
   scores.confusion.resize(static_cast<size_t>(classes * classes));
   const auto cell = [&](int64_t row, int64_t column) -> int64_t& {
     return scores.confusion[static_cast<size_t>(row * classes + column)];
   };
-  for (size_t i = 0; i < predictions.size(); ++i) ++cell(wanted[i], predictions[i]);
+  for (size_t i = 0; i < predictions.size(); ++i) ++cell(targets[i], predictions[i]);
   int64_t right = 0;
   for (int64_t c = 0; c < classes; ++c) {
     ClassScore& one = scores.classes[static_cast<size_t>(c)];
@@ -40,11 +40,11 @@ ClassScores score_classes(std::span<const int32_t> predictions, std::span<const 
   return scores;
 }
 
-LabelSetScores score_label_sets(std::span<const uint8_t> predictions, std::span<const uint8_t> wanted,
+LabelSetScores score_label_sets(std::span<const uint8_t> predictions, std::span<const uint8_t> targets,
                                 int64_t labels) {
-  require(labels > 0 && predictions.size() == wanted.size() && !predictions.empty() &&
+  require(labels > 0 && predictions.size() == targets.size() && !predictions.empty() &&
               predictions.size() % static_cast<size_t>(labels) == 0,
-          "scores: ", predictions.size(), " decisions for ", wanted.size(), " of ", labels,
+          "scores: ", predictions.size(), " decisions for ", targets.size(), " of ", labels,
           " labels, wanted as many, and at least one text");
   LabelSetScores scores;
   scores.labels.resize(static_cast<size_t>(labels));
@@ -54,7 +54,7 @@ LabelSetScores score_label_sets(std::span<const uint8_t> predictions, std::span<
     bool all = true;
     for (size_t c = 0; c < static_cast<size_t>(labels); ++c) {
       const bool said = predictions[t * static_cast<size_t>(labels) + c] != 0;
-      const bool is = wanted[t * static_cast<size_t>(labels) + c] != 0;
+      const bool is = targets[t * static_cast<size_t>(labels) + c] != 0;
       scores.labels[c].count += is;
       named[c] += said;
       right[c] += said && is;

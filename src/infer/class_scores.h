@@ -1,4 +1,4 @@
-// How well classes were told: accuracy, precision, recall and F1, as scikit-learn defines them; a class that
+// How well classes were predicted: accuracy, precision, recall and F1, as scikit-learn defines them; a class that
 // never occurs counts 0.
 #pragma once
 
@@ -17,11 +17,11 @@ struct ClassScores {
   double accuracy = 0;
   double macro_f1 = 0;  // mean over classes
   std::vector<ClassScore> classes;
-  std::vector<int64_t> confusion;  // [classes, classes]: texts of the row's class told as the column's
+  std::vector<int64_t> confusion;  // [classes, classes]: texts of the row's class predicted as the column's
 };
 
 // Both: one class in [0, classes) a text, as many of each and at least one.
-ClassScores score_classes(std::span<const int32_t> predictions, std::span<const int32_t> wanted,
+ClassScores score_classes(std::span<const int32_t> predictions, std::span<const int32_t> targets,
                           int64_t classes);
 
 // Texts with any number of labels each.
@@ -31,8 +31,8 @@ struct LabelSetScores {
   double exact = 0;     // share of texts whose labels are all right
   std::vector<ClassScore> labels;
 };
-// told, wanted: [texts, labels] of 0 and 1, as many of each and at least one text.
-LabelSetScores score_label_sets(std::span<const uint8_t> predictions, std::span<const uint8_t> wanted,
+// predictions, targets: [texts, labels] of 0 and 1, as many of each and at least one text.
+LabelSetScores score_label_sets(std::span<const uint8_t> predictions, std::span<const uint8_t> targets,
                                 int64_t labels);
 
 }  // namespace fovea::infer

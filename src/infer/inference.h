@@ -1,4 +1,4 @@
-// A model that writes tokens, in use: its weights packed, its output layer ready to choose tokens.
+// A model that writes tokens, in use: its weights prepared, its output layer ready to choose tokens.
 #pragma once
 
 #include <memory>

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/stop_check.h"
+
 namespace fovea {
 namespace {
 
@@ -47,7 +49,9 @@ void for_length_batches(std::span<const int64_t> lengths, const BatchLimits& lim
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return lengths[a] > lengths[b]; });
   const std::vector<Range> batches = cut(order, lengths, limits);
+  check_stop();  // here too: the pool may leave no batch to this thread
   const auto run_one = [&](int64_t i) {
+    check_stop();
     const auto [begin, end] = batches[static_cast<size_t>(i)];
     run(std::span<const size_t>(order).subspan(begin, end - begin));
   };

@@ -79,7 +79,7 @@ class SafetensorsView {
   Metadata metadata_;
 };
 
-// A mapped file together with its view.
+// A mapped file together with its view. Several threads may read one at once.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path)

@@ -83,7 +83,8 @@ Bahdanau::Bahdanau(const RnnConfig& config, const Choice& choice, Rng& rng)
     };
     const Var from_embedding = matrix(".embedding", embedding), context = matrix(".context", 2 * width),
               state = matrix(".state", width);
-    return Parts{from_embedding, context, state, add_parameter(name + ".bias", nn::constant({rows}, 0))};
+    return InputWeights{from_embedding, context, state,
+                        add_parameter(name + ".bias", nn::constant({rows}, 0))};
   };
   decoder = parts("decoder", 3 * width, 1 / std::sqrt(static_cast<float>(width)));
   decoder_state_bias = add_parameter("decoder.state_bias", nn::constant({3 * width}, 0));

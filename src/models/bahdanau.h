@@ -60,9 +60,11 @@ struct BahdanauConfig : RnnConfig {
     return std::tuple_cat(
         RnnConfig::fields(),
         std::tuple{
-            Field{"score", &T::score, "additive, dot, scaled_dot, cosine(0.1), bilinear, concat or location"},
+            Field{
+                "score", &T::score,
+                "score of the alignment: additive, dot, scaled_dot, cosine(0.1), bilinear, concat or location"},
             Field{"selection", &T::selection,
-                  "how scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
+                  "how scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
             Field{
                 "attention", &T::attention,
                 "alignment as a spec, such as \"additive / window(8,8) / sparsemax\" (default: made of score and selection)"},
@@ -112,10 +114,10 @@ class Bahdanau : public TranslationModel {
   nn::GRU encoder;
   nn::Linear bridge;
   std::unique_ptr<nn::DecoderAttention> attention;  // null: without
-  struct Parts {
+  struct InputWeights {
     Var embedding, context, state, bias;
   };
-  Parts decoder, readout;
+  InputWeights decoder, readout;
   Var decoder_state_bias;
 
  private:

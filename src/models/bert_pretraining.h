@@ -1,4 +1,4 @@
-// BERT as it is pre-trained (Devlin et al. 2019): it tells masked words and whether two texts follow one another.
+// BERT as it is pre-trained (Devlin et al. 2019): it predicts masked words and whether two texts follow one another.
 #pragma once
 
 #include <memory>
@@ -39,7 +39,7 @@ struct BertPretrainingConfig {
 struct PretrainingBatch {
   std::vector<int32_t> tokens, types;  // [total]
   std::vector<int32_t> lengths;        // of each pair
-  std::vector<int32_t> places;         // of the tokens to be told, among all
+  std::vector<int32_t> places;         // of the tokens to predict, among all
   std::vector<int32_t> targets;        // what they are
   std::vector<int32_t> next;           // of each pair: 0 where the second text follows the first, 1 otherwise
 };

@@ -1,4 +1,4 @@
-// The attentional models of Luong et al. (2015): stacked LSTMs, and a decoder that looks after every step.
+// The attentional models of Luong et al. (2015): stacked LSTMs, and a decoder that attends after every step.
 //
 // The attentional vector h~ = tanh(Wc [context; h]) is what the output layer reads and, with input feeding,
 // what the next step reads beside its token.
@@ -39,11 +39,14 @@ struct LuongConfig {
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
         Sized{"width", &T::width, "features of the states, and of the input of the output layer", kWidths},
         Sized{"layers", &T::layers, "stacked LSTM layers on either side", kLayers},
-        Field{"score", &T::score,
-              "bilinear (general), dot, concat, location, additive, scaled_dot, cosine(0.1)"},
+        Field{
+            "score", &T::score,
+            "score of the alignment: bilinear (general), dot, concat, location, additive, scaled_dot, cosine(0.1)"},
         Field{"selection", &T::selection,
-              "how scores become a choice: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
-        Field{"locality", &T::locality, "global, local_m or local_p"},
+              "how scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
+        Field{
+            "locality", &T::locality,
+            "source tokens that are attended to: global (all), local_m (a window around the token's own position) or local_p (a window around a predicted position)"},
         Sized{"window", &T::window, "local attention: keys seen on each side of the position",
               between(1, 1 << 20)},
         Field{
@@ -55,7 +58,7 @@ struct LuongConfig {
         Sized{"dropout", &T::dropout,
               "dropout rate on embeddings, between layers and before the output layer", probability()},
         Field{"tie", &T::tie,
-              "which embeddings are one: all, output or none; output wants width = embedding"}};
+              "which embedding tables are shared: all, output or none; output needs width = embedding"}};
   }
 };
 

@@ -1,5 +1,5 @@
 // Segmentation whose two tasks are kept apart (after Lin, Shi and Zou 2017, "Fully convolutional network with task
-// partitioning for inshore ship detection"): a deep branch finds where the ends of ships are, a shallow one tells
+// partitioning for inshore ship detection"): a deep branch finds where the ends of ships are, a shallow one separates
 // bow from stern, and the deep branch's map gates the shallow one's loss.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What every model of number sequences is: a network that forecasts the next steps of a series, tells its
+// What every model of number sequences is: a network that forecasts the next steps of a series, predicts its
 // class, or gives a number for it.
 //
 // A batch is cut into tokens before anything is learnt: a token is a patch of consecutive steps, of all

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/ops.h"
+#include "models/encoder_options.h"
 #include "models/sentences.h"
 #include "nn/init.h"
 #include "nn/positions.h"
@@ -17,20 +18,6 @@ const SeriesTransformerConfig& checked(const SeriesTransformerConfig& c) {
   return c;
 }
 
-// The pattern counts within each series, so a call gives it, not the layer.
-nn::TransformerOptions layer_options(const SeriesTransformerConfig& c) {
-  AttentionSpec spec = self_attention_spec(c.self_attention);
-  spec.pattern = full();
-  return {.width = c.width,
-          .heads = c.heads,
-          .hidden = c.hidden,
-          .dropout = c.dropout,
-          .attention_dropout = c.attention_dropout,
-          .activation = nn::activation_named(c.activation),
-          .norm_first = c.norm_first,
-          .spec = spec};
-}
-
 }  // namespace
 
 SeriesTransformer::SeriesTransformer(const SeriesTransformerConfig& config, Rng& rng)
@@ -38,7 +25,8 @@ SeriesTransformer::SeriesTransformer(const SeriesTransformerConfig& config, Rng&
       config_(checked(config)),
       spec_(parse_spec(config.self_attention)),
       input_(form().token_width(), config.width, rng),
-      encoder_(layer_options(config), config.layers, config.norm_first, rng) {
+      encoder_(packed_encoder_options(config, self_attention_spec(config.self_attention)), config.layers,
+               config.norm_first, rng) {
   add_child("input", input_);
   if (config.positions == "learned")
     positions_ = add_parameter("positions", nn::normal({config.max_positions, config.width}, 0, 0.02f, rng));

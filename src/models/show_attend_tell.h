@@ -130,10 +130,10 @@ class ShowAttendTell : public CaptionModel {
   nn::Linear first_h, first_c;
   nn::DecoderAttention attention;
   Var gate_weight, gate_bias;  // undefined: no gate
-  struct Parts {
+  struct InputWeights {
     Var embedding, context, state, bias;
   };
-  Parts decoder, readout;  // readout.embedding is undefined: the embedding itself
+  InputWeights decoder, readout;  // readout.embedding is undefined: the embedding itself
   Var baseline;
 
  private:

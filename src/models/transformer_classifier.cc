@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/ops.h"
+#include "models/encoder_options.h"
 #include "nn/init.h"
 #include "nn/positions.h"
 
@@ -26,26 +27,13 @@ const TransformerClassifierConfig& checked(const TransformerClassifierConfig& c)
   return c;
 }
 
-// The pattern counts within each text, so a call gives it, not the layer.
-nn::TransformerOptions layer_options(const TransformerClassifierConfig& c) {
-  AttentionSpec spec = self_attention_spec(c.self_attention, c.heads);
-  spec.pattern = full();
-  return {.width = c.width,
-          .heads = c.heads,
-          .hidden = c.hidden,
-          .dropout = c.dropout,
-          .attention_dropout = c.attention_dropout,
-          .activation = nn::activation_named(c.activation),
-          .norm_first = c.norm_first,
-          .spec = spec};
-}
-
 }  // namespace
 
 TransformerClassifier::TransformerClassifier(const TransformerClassifierConfig& config, Rng& rng)
     : config_(checked(config)),
       spec_(parse_spec(config.self_attention)),
-      encoder_(layer_options(config), config.layers, config.norm_first, rng),
+      encoder_(packed_encoder_options(config, self_attention_spec(config.self_attention, config.heads)),
+               config.layers, config.norm_first, rng),
       output_(config.width, config.classes, rng) {
   const auto table = [&](int64_t rows) {
     return nn::normal({rows, config.width}, 0, 1 / std::sqrt(static_cast<float>(config.width)), rng);

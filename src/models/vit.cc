@@ -1,6 +1,7 @@
 #include "models/vit.h"
 
 #include "autograd/ops.h"
+#include "models/encoder_options.h"
 #include "models/sentences.h"
 #include "nn/init.h"
 
@@ -21,23 +22,13 @@ const VitConfig& checked(const VitConfig& c) {
   return c;
 }
 
-nn::TransformerOptions layer_options(const VitConfig& c) {
-  return {.width = c.width,
-          .heads = c.heads,
-          .hidden = c.hidden,
-          .dropout = c.dropout,
-          .attention_dropout = c.attention_dropout,
-          .activation = nn::activation_named(c.activation),
-          .norm_first = c.norm_first,
-          .spec = self_attention_spec(c.self_attention)};
-}
-
 }  // namespace
 
 Vit::Vit(const VitConfig& config, Rng& rng)
     : config_(checked(config)),
       patches_(config.channels, config.width, config.patch, rng, {.stride = config.patch}),
-      encoder_(layer_options(config), config.layers, config.norm_first, rng),
+      encoder_(encoder_options(config, self_attention_spec(config.self_attention)), config.layers,
+               config.norm_first, rng),
       output_(config.width, config.classes, rng) {
   add_child("patches", patches_);
   class_token_ = add_parameter("class_token", nn::normal({1, config.width}, 0, kDeviation, rng));

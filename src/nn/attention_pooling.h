@@ -1,4 +1,4 @@
-// A sequence summed up by attention: one learned query looks at its states.
+// A sequence summed up by attention: one learned query attends to its states.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace fovea::nn {
 
-// What is summed up: the words of a sentence or text, or the sentences of a text. The layer of the site that
-// observers are told.
+// What is summed up: the words of a sentence or text, or the sentences of a text. Observers receive it as the
+// layer of the site.
 enum class PoolingLevel : int64_t { words, sentences };
 
 struct AttentionPoolingOptions {

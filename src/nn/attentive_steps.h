@@ -1,4 +1,4 @@
-// Recurrent decoders that look at every step, a step at a time with any selection: what attentive_gru() and
+// Recurrent decoders that attend at every step, one step at a time with any selection: what attentive_gru() and
 // attentive_lstm() do for the softmax in one op. Slower, and right for everything that DecoderAttention takes.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Where a recurrent decoder looks: any score, over the whole source sentence or a window in it.
+// The attention of a recurrent decoder: any score, over the whole source sentence or a window in it.
 //
-// The layer says how queries meet keys and which they see; attend_runs() and attentive_gru() do the looking.
+// The layer says how queries meet keys and which they see; attend_runs() and attentive_gru() compute the attention.
 // Keys are projected once for a sentence. Values are the caller's.
 #pragma once
 

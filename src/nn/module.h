@@ -67,8 +67,8 @@ class Module {
   // Drops all gradients.
   void clear_grad() const;
 
-  // Packs the weights of every layer as they are now, for use without the tape (nn/projection.h), and drops
-  // what was packed. Use Prepared. prepare() throws Error, and leaves nothing packed, when a weight is not
+  // Prepares the weights of every layer as they are now, for use without the tape (nn/projection.h), and drops
+  // what was prepared. Use Prepared. prepare() throws Error, and leaves nothing prepared, when a weight is not
   // finite.
   void prepare(std::optional<Compute> compute) const;
   void release_prepared() const;
@@ -83,7 +83,7 @@ class Module {
   Var add_buffer(std::string name, Tensor value);
   // Registers a child that is a member of this object (or owned by it) and lives as long.
   void add_child(std::string name, Module& child);
-  // Registers what prepare() packs: a member of this object.
+  // Registers what prepare() prepares: a member of this object.
   void add_projection(Projection& projection);
 
  private:
@@ -97,7 +97,7 @@ class Module {
   std::vector<Projection*> projections_;
 };
 
-// A model in use: while one lives, the model's weights are packed and must not change.
+// A model in use: while one lives, the model's weights are prepared and must not change.
 class Prepared {
  public:
   Prepared() = default;

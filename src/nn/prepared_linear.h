@@ -1,4 +1,4 @@
-// A linear layer made ready for use: its weight packed once, as float32 or int8.
+// A linear layer made ready for use: its weight rearranged once for the kernels, as float32 or int8.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Weight matrices that are applied to one input, and their prepared form.
 //
-// A layer owns parameters. While a model is in use (nn::Prepared) its layers also hold them packed, as
-// float32 or int8; what runs without the tape then uses the packed form, whose result for a row does not
+// A layer owns parameters. While a model is in use (nn::Prepared) its layers also hold them prepared, as
+// float32 or int8; what runs without the tape then uses the prepared form, whose result for a row does not
 // depend on the other rows of the call.
 #pragma once
 
@@ -36,7 +36,7 @@ class Projection {
   // Without the tape and activation, into memory for rows * out floats. x: [rows, in].
   void write(const Tensor& x, float* y) const;
 
-  // Packs the weights as they are now. Calls nest: the form is dropped by the last release(). Without a kind of
+  // Prepares the weights as they are now. Calls nest: the form is dropped by the last release(). Without a kind of
   // product: as it is already, or else float32. Throws Error when it is prepared already with another kind.
   void prepare(std::optional<Compute> compute);
   void release();

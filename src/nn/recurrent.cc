@@ -140,7 +140,11 @@ Tensor Recurrent::step_input(int64_t layer, const Tensor& x) const {
 }
 
 void Recurrent::step(int64_t layer, const Tensor& before, Tensor& h, Tensor& c) const {
-  FOVEA_ASSERT(options_.stepwise && !options_.bidirectional);
+  require(
+      options_.stepwise && !options_.bidirectional,
+      "recurrent step: got layers that read whole sequences, wanted some made with stepwise and not bidirectional");
+  require(layer >= 0 && layer < options_.layers, "recurrent step: no layer ", layer, ", there are ",
+          options_.layers);
   recurrent_step(cell_, before, (*hidden_[static_cast<size_t>(layer)])(Var(h)).value(), h, c);
 }
 

@@ -69,7 +69,7 @@ Var identity(int64_t size) {
   return Var(one);
 }
 
-// Wishes to see nothing.
+// Observes nothing.
 struct NoObserver : AttentionObserver {
   Capture capture(const Call&) override { return {}; }
   void observe(const Call&, const Capture&, const Captured&) override {}

@@ -1,4 +1,4 @@
-// What layers that look along runs of packed keys share: from a score of the algebra to a score of runs, any
+// What layers that attend to runs of packed keys share: from a score of the algebra to a score of runs, any
 // selection by the general path, and what was seen to an observer.
 #pragma once
 
@@ -18,7 +18,7 @@ Score score_named(const std::string& name);
 // How queries of this width meet keys; vector: [width], of additive and concat scores.
 RunScore run_score(const Score& score, int64_t width, const Var& vector);
 
-// How a call is told to observers.
+// How observers see a call.
 struct ShownAs {
   std::string_view name;
   AttentionSite site = {};

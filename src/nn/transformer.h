@@ -1,7 +1,7 @@
 // The Transformer's layers and stacks, with PyTorch's parameter names.
 //
-// Inputs are [B, N, E]. A ragged batch is packed into B = 1 and told apart by documents(): then no layer does
-// work on padding, for there is none.
+// Inputs are [B, N, E]. A ragged batch is packed into B = 1 and separated by documents(): no layer then does
+// work on padding, since there is none.
 #pragma once
 
 #include <memory>

@@ -42,6 +42,7 @@ struct Caption {
   std::vector<int32_t> tokens = {};  // ids, without begin and end
 };
 
+// Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedCaptioner {
   std::string model;  // its name in the registry
   Json config;

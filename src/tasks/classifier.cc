@@ -1,5 +1,6 @@
 #include "tasks/classifier.h"
 
+#include "base/stop_check.h"
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "models/registry/classifiers.h"
@@ -115,6 +116,7 @@ std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
   const nn::Prepared prepared(network);
   nn::Context context;
   for (int64_t batch = 0; batch < order.batches_per_epoch(); ++batch) {
+    check_stop();
     const data::TextBatch packed = data::make_text_batch(texts, order.next());
     const Tensor outputs =
         network.outputs({packed.tokens, packed.lengths, packed.firsts}, context).value().contiguous();

@@ -19,7 +19,7 @@
 
 namespace fovea::tasks {
 
-// A model with its tokenizer and labels.
+// A model with its tokenizer and labels. Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedClassifier {
   std::string model;  // its name in the registry
   Json config;

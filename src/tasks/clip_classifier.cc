@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/stop_check.h"
 #include "io/file.h"
 #include "models/registry/clip_classifiers.h"
 #include "nn/int8_weights.h"
@@ -91,6 +92,7 @@ ClipPredictions classify_clips(const LoadedClipClassifier& loaded, const data::C
   const nn::Prepared prepared(*loaded.network);
   ClipPredictions found;
   for (int64_t first = 0; first < clips.count();) {
+    check_stop();
     std::vector<int64_t> lengths;
     int64_t frames = 0, last = first;
     do {

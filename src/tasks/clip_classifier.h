@@ -26,6 +26,7 @@ struct MadeClips {
   data::Clips make(const data::Pictures& pictures, int64_t clips, uint64_t seed) const;
 };
 
+// Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedClipClassifier {
   std::string model;  // its name in the registry
   Json config;

@@ -20,7 +20,7 @@ void require_new(const fs::path& out) {
 
 constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 
-// A tokenizer's files know how many tokens a text may have. Its kind must be told too: `transformers` goes by the type of
+// A tokenizer's files know how many tokens a text may have. They must name its kind too: `transformers` goes by the type of
 // the model otherwise, which is no longer the one it was made for.
 Json tokenizer_config(const fs::path& folder, const models::BertConfig& from, int64_t max_tokens) {
   const fs::path path = folder / kTokenizerConfig;

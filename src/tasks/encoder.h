@@ -18,7 +18,7 @@
 
 namespace fovea::tasks {
 
-// A model with its tokenizer.
+// A model with its tokenizer. Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedEncoder {
   std::string folder;  // for messages
   std::unique_ptr<models::Bert> network;
@@ -83,6 +83,7 @@ struct Embeddings {
   std::vector<uint8_t> cut;  // [lines]: whether a line was longer than max_tokens
 };
 
+// Its const members may be called by several threads at once.
 class Embedder {
  public:
   // The parts must outlive this object. Throws Error on options that make no sense.
@@ -129,6 +130,7 @@ struct MaskCandidate {
   double probability = 0;
 };
 
+// fill() may be called by several threads at once.
 class MaskFiller {
  public:
   // The parts must outlive this object. Throws Error when the folder has no head for masked tokens.

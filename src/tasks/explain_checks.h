@@ -1,4 +1,4 @@
-// What `fovea explain` may be asked for each kind of folder: an option is used or refused, never ignored.
+// Which options of `fovea explain` each kind of folder takes: an option is used or refused, never ignored.
 #pragma once
 
 #include <initializer_list>

@@ -85,7 +85,7 @@ void mark_global(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,
   for (WeighedSentence& sentence : map.sentences)
     for (WeighedWord& word : sentence.words) words.push_back(&word);
   const TokenLine line = token_line(tokenizer, ids);
-  if (line.words.size() != words.size()) return;  // words were told apart at a border of sentences
+  if (line.words.size() != words.size()) return;  // words were split at a sentence boundary
   for (const int64_t place : places)
     words[static_cast<size_t>(line.word_of[static_cast<size_t>(place)])]->global = true;
 }

@@ -1,4 +1,4 @@
-// Showing where a glimpse classifier looks, what it sees there, and what it thinks after every glimpse.
+// Showing where a glimpse classifier looks, what it sees there, and its probabilities after every glimpse.
 #pragma once
 
 #include <filesystem>

@@ -13,7 +13,7 @@ namespace {
 
 enum Class : size_t { kBow, kStern, kBody, kSea, kLand, kClasses };
 
-// Told apart by lightness too.
+// They differ in lightness too.
 constexpr std::array<std::array<double, 3>, kClasses> kColours = {
     {{0.90, 0.40, 0.05}, {0.10, 0.45, 0.85}, {0.95, 0.85, 0.35}, {0.12, 0.18, 0.28}, {0.62, 0.62, 0.60}}};
 constexpr std::array<double, 3> kEndColour = {0.85, 0.15, 0.25}, kNothing = {0.93, 0.93, 0.93};

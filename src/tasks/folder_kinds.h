@@ -1,4 +1,4 @@
-// What there is to know about each kind of model folder and about each thing that can be asked of one: a new kind, or a
+// What there is to know about each kind of model folder and about each thing that one can do: a new kind, or a
 // new ability, is one record here.
 #pragma once
 

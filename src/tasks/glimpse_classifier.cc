@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/stop_check.h"
 #include "io/file.h"
 #include "models/registry/glimpse_classifiers.h"
 #include "nn/int8_weights.h"
@@ -114,6 +115,7 @@ std::vector<Prediction> classify_scenes(const LoadedGlimpseClassifier& loaded, c
   const nn::Prepared prepared(*loaded.network);
   const int64_t copies = std::max<int64_t>(1, rollouts), batch = std::max<int64_t>(1, 256 / copies);
   for (int64_t first = 0; first < scenes.count(); first += batch) {
+    check_stop();
     const int64_t count = std::min(batch, scenes.count() - first);
     // A path depends on the picture's place in the set alone.
     const models::GlimpseTrace trace =

@@ -16,6 +16,7 @@ namespace fovea::tasks {
 // The seed of the scenes of validation and tests: the same ones for every model.
 inline constexpr uint64_t kTestScenes = 2014;
 
+// Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedGlimpseClassifier {
   std::string model;  // its name in the registry
   Json config;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/stop_check.h"
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "models/registry/image_classifiers.h"
@@ -83,6 +84,7 @@ std::vector<Prediction> classify_pictures(const LoadedImageClassifier& loaded, c
   const nn::Prepared prepared(*loaded.network);
   nn::Context context;
   for (int64_t first = 0; first < pictures.count(); first += batch) {
+    check_stop();
     const int64_t count = std::min(batch, pictures.count() - first);
     Tensor x({count, form.height, form.width, form.channels});
     for (int64_t i = 0; i < count; ++i) {

@@ -14,6 +14,7 @@
 
 namespace fovea::tasks {
 
+// Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedImageClassifier {
   std::string model;  // its name in the registry
   Json config;

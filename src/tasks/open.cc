@@ -1,6 +1,7 @@
 #include "tasks/open.h"
 
 #include "base/error_kinds.h"
+#include "base/stop_check.h"
 #include "base/thread_limit.h"
 #include "data/clips.h"
 #include "data/text.h"
@@ -52,6 +53,7 @@ void OpenFolder::check(const AnswerOptions&) const {}
 
 std::vector<Answer> OpenFolder::answer(std::span<const Input> inputs, const AnswerOptions& options) const {
   const ThreadLimit limit(options.threads);
+  const StopCheck stop(options.should_stop);
   return answer_inputs(inputs, options);
 }
 

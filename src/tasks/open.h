@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +58,8 @@ struct AnswerOptions {
   int64_t top = 5;                 // candidates for each masked place
   std::string query = {};          // rerank: what texts are compared to
   int threads = 0;                 // of this call; 0: as set_num_threads() says
+  // Called now and then on the calling thread; once it returns true, the call ends with Interrupted. See base/stop_check.h.
+  std::function<bool()> should_stop = {};
 };
 
 struct AnsweredTranslation {
@@ -102,7 +105,8 @@ class OpenFolder {
 
   // Throws Error when options make no sense, or ask for what this model cannot do: before any input is read.
   virtual void check(const AnswerOptions& options) const;
-  // One answer for each input, in order. An input that cannot be used gets an answer with `error`.
+  // One answer for each input, in order. An input that cannot be used gets an answer with `error`. Throws Interrupted
+  // where options.should_stop ended it; the object can be used as before.
   std::vector<Answer> answer(std::span<const Input> inputs, const AnswerOptions& options) const;
   // A classifier's answer as one line without its end: the label, labels or number. Throws Error for other models.
   virtual std::string to_line(const Answer& answer, const AnswerOptions& options) const;

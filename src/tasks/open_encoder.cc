@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "base/error_kinds.h"
+#include "base/stop_check.h"
 #include "io/npy.h"
 #include "tasks/open_kinds.h"
 
@@ -82,11 +83,14 @@ class OpenMaskFiller : public OpenFolder {
     check(options);
     return answer_usable(inputs, [&](std::span<const std::string> texts) {
       std::vector<Answer> answers(texts.size());
-      for (size_t i = 0; i < texts.size(); ++i) try {
+      for (size_t i = 0; i < texts.size(); ++i) {
+        check_stop();
+        try {
           answers[i].masks = filler_.fill(texts[i], options.top);
         } catch (const Error& error) {  // no masked place, or too long
           answers[i].error = error.what();
         }
+      }
       return answers;
     });
   }

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "base/parallel.h"
+#include "base/stop_check.h"
 #include "data/harbour_scenes.h"
 #include "data/hrsc.h"
 #include "io/file.h"
@@ -104,6 +105,7 @@ std::vector<PartitionMaps> partition_pictures(const LoadedPartitioner& loaded,
   const nn::Context context;
   std::vector<PartitionMaps> all;
   for (size_t first = 0; first < pictures.size(); first += kBatch) {
+    check_stop();
     const size_t count = std::min(kBatch, pictures.size() - first);
     std::vector<data::ShipScene> fitted(count);
     std::vector<const data::ShipScene*> batch;

@@ -15,6 +15,7 @@
 
 namespace fovea::tasks {
 
+// Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedPartitioner {
   Json config;
   int64_t size = 0;            // side in pixels to which a picture is fitted

@@ -18,7 +18,7 @@ struct Prediction {
   data::LabelForm form = data::LabelForm::one;
   float number = 0;  // LabelForm::number
 
-  // The places of the labels that are told: the likeliest one, or all of at least 50 %.
+  // Indices of the predicted labels: the likeliest one, or all of at least 50 %.
   std::vector<int32_t> labels() const;
 };
 

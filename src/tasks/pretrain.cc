@@ -41,7 +41,7 @@ TextDocuments read_text_documents(const std::vector<std::string>& paths) {
           ": no text; wanted a sentence on each line, blank lines between documents");
   require(
       documents.size() > 1, paths[0],
-      ": one document only; wanted blank lines between documents, so that sentences of others can be told apart");
+      ": one document only; wanted blank lines between documents, so that sentences of other documents are known");
   return documents;
 }
 

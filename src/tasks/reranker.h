@@ -18,6 +18,7 @@ struct RelevanceScores {
   std::vector<uint8_t> cut;   // whether the pair was longer than max_tokens
 };
 
+// score() may be called by several threads at once.
 class Reranker {
  public:
   // Throws Error when the folder has no head of one label, or something is missing, damaged or does not fit.

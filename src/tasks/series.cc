@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/error_kinds.h"
+#include "base/stop_check.h"
 #include "data/time_features.h"
 #include "io/file.h"
 #include "models/registry/series_models.h"
@@ -55,7 +56,10 @@ void check_fit(const LoadedSeriesModel& p, const models::SeriesConfig& c, const 
 template <class Use>
 void in_batches(int64_t examples, int64_t steps_each, const Use& use) {
   const int64_t batch = std::max<int64_t>(1, kBatchSteps / std::max<int64_t>(1, steps_each));
-  for (int64_t first = 0; first < examples; first += batch) use(first, std::min(batch, examples - first));
+  for (int64_t first = 0; first < examples; first += batch) {
+    check_stop();
+    use(first, std::min(batch, examples - first));
+  }
 }
 
 std::string fixed(double value, int digits = 4) {

@@ -20,6 +20,7 @@ enum class SeriesGoal { forecast, classify, regress };
 // "forecast", "classify", "regress": in config.json.
 std::string_view name_of(SeriesGoal goal);
 
+// Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedSeriesModel {
   std::string model;  // its name in the registry
   Json config;

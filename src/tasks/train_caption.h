@@ -61,7 +61,7 @@ struct CaptionTraining {
         Field{"warmup", &T::warmup, kWarmupHelp},
         Field{"smoothing", &T::smoothing, kSmoothingHelp},
         Field{"penalty", &T::penalty,
-              "weight of doubly stochastic attention, which asks that every place be looked at; 0: none"},
+              "weight of the doubly stochastic penalty, which favours attending to every place once; 0: none"},
         Field{"entropy", &T::entropy, "hard attention: weight of the entropy that keeps its draws varied"},
         Field{"soft_share", &T::soft_share,
               "hard attention: share of the training steps that use soft weights instead of a draw"},

@@ -59,7 +59,7 @@ struct AlignmentChoice {
   double agreement = 0;  // share of certain links that it agrees with
 };
 
-// A model with its tokenizers.
+// A model with its tokenizers. Several threads may use one at once, as long as none trains or saves it.
 struct LoadedTranslator {
   std::string model;  // its name in the registry
   Json config;
@@ -76,7 +76,7 @@ struct LoadedTranslator {
 // Reads a folder, Fovea's own or one of MarianMT. compute: "float32" or "int8"; empty: what the folder says.
 // Throws Error naming the file when something is missing, damaged or does not fit.
 LoadedTranslator read_translation(const std::filesystem::path& folder, const std::string& compute = "");
-// The same, opened for use: it may not be saved or trained, for a MarianMT network keeps its layers in packed form only.
+// The same, opened for use: it may not be saved or trained, for a MarianMT network keeps its layers in prepared form only.
 LoadedTranslator load_translation(const std::filesystem::path& folder, const std::string& compute = "");
 // Writes config.json, model.safetensors (of integers when loaded.compute is int8) and the tokenizer, each
 // atomically; a published model as it came, unless it is of integers.
@@ -84,6 +84,7 @@ void save_translation(const std::filesystem::path& folder, const LoadedTranslato
 // All but the weights.
 void save_translation_config(const std::filesystem::path& folder, const LoadedTranslator& loaded);
 
+// translate() may be called by several threads at once.
 class Translator {
  public:
   // The network must outlive this object, and its weights must not change meanwhile.

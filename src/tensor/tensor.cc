@@ -90,7 +90,8 @@ void Tensor::find_contiguous() {
 }
 
 std::span<float> Tensor::span() const {
-  FOVEA_ASSERT(contiguous_);
+  require(contiguous_, "span() of a strided view of shape ", shape_,
+          ", wanted a contiguous tensor: contiguous()");
   return {data_, static_cast<size_t>(count_)};
 }
 
@@ -138,8 +139,8 @@ Tensor Tensor::permute(std::span<const int> axes) const {
 
 Tensor Tensor::narrow(int axis, int64_t begin, int64_t count) const {
   axis = shape_.axis(axis);
-  require(begin >= 0 && count >= 0 && begin + count <= shape_[axis], "elements ", begin, " to ",
-          begin + count, " of dimension ", axis, " of shape ", shape_, ", which has ", shape_[axis]);
+  require(begin >= 0 && count >= 0 && count <= shape_[axis] - begin, count, " elements from ", begin,
+          " of dimension ", axis, " of shape ", shape_, ", which has ", shape_[axis]);
   Tensor view = *this;
   view.shape_.set(axis, count);
   view.count_ = view.shape_.count();
@@ -155,6 +156,7 @@ Tensor Tensor::clone() const {
 }
 
 void Tensor::copy_from(const Tensor& source) const {
+  require(source.defined() && defined(), "cannot copy from or to an undefined tensor");
   require(source.shape_ == shape_, "cannot copy shape ", source.shape_, " into shape ", shape_);
   if (contiguous_ && source.contiguous_) {
     parallel_for(count_, 1 << 18, [&](int64_t begin, int64_t end) {
@@ -166,7 +168,7 @@ void Tensor::copy_from(const Tensor& source) const {
 }
 
 void Tensor::fill(float value) const {
-  FOVEA_ASSERT(contiguous_);
+  require(contiguous_, "fill() of a strided view of shape ", shape_, ", wanted a contiguous tensor");
   parallel_for(count_, 1 << 18,
                [&](int64_t begin, int64_t end) { std::fill(data_ + begin, data_ + end, value); });
 }

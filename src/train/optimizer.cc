@@ -144,6 +144,8 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, Rule rule) : rule_(rule
     for (const nn::NamedParameter& parameter : group.parameters) {
       require(names.insert(parameter.name).second, "two parameters named ", in_quotes(parameter.name),
               " in the optimizer's groups");
+      require(parameter.value.defined(), "the optimizer's parameter ", in_quotes(parameter.name),
+              " is undefined");
       parameters_.push_back(parameter);
       slots_.push_back({group.weight_decay.value_or(rule_decay), group.learning_rate_scale, 0, {}});
     }

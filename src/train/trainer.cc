@@ -421,7 +421,8 @@ Trainer::Trainer(const nn::Module& model, std::vector<ParameterGroup> groups, Ru
       early_stopping_(options.patience, options.min_delta, job_.higher_is_better),
       context_{.training = true, .rng = Rng(options.seed)} {
   check_options(options_);
-  FOVEA_ASSERT(job_.next_loss && job_.position && job_.seek);
+  require(job_.next_loss && job_.position && job_.seek,
+          "training: got a job that lacks a callback, wanted next_loss, position and seek");
 }
 
 Outcome Trainer::run(const fs::path& directory, Observer& observer) {

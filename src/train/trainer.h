@@ -1,4 +1,4 @@
-// The training loop: steps, validation, checkpoints, resume. It is told what to learn by callbacks.
+// The training loop: steps, validation, checkpoints, resume. Callbacks supply the batches, the loss and the validation.
 //
 // A run lives in a directory: checkpoints/ (see checkpoint.h), train.jsonl (see log.h). Started again on the
 // same directory it continues from the last checkpoint with the same bits as if it had never stopped:

@@ -4,6 +4,7 @@ fovea_test(attention/reference_test unit grad)
 fovea_test(attention/named_test unit)
 fovea_test(attention/strided_test unit grad)
 fovea_test_program(attention/grid_test)
+add_dependencies(quick_tests test_attention_grid_test)
 # The same cases at every level; one that the CPU lacks is skipped.
 foreach(level scalar ${FOVEA_LEVELS})
   add_test(NAME attention/grid_test.${level} COMMAND test_attention_grid_test)

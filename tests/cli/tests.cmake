@@ -2,7 +2,7 @@
 function(fovea_cli_test path)
   fovea_test(${path} ${ARGN})
   string(REPLACE "/" "_" target ${path})
-  target_compile_definitions(test_${target} PRIVATE FOVEA_PROGRAM="$<TARGET_FILE:fovea_cli>")
+  target_compile_definitions(test_${target} PRIVATE FOVEA_PROGRAM="${FOVEA_STARTED}")
   target_link_libraries(test_${target} PRIVATE nlohmann_json::nlohmann_json)
   add_dependencies(test_${target} fovea_cli)
 endfunction()

@@ -23,7 +23,7 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.0,
     "model_type": "bert",
 }
-# Tokens, where the second text begins, places to be told, what they are, and whether the second text follows (0).
+# Tokens, where the second text begins, places to predict, what they are, and whether the second text follows (0).
 PAIRS = [
     ([2, 7, 4, 9, 3, 11, 4, 3], 5, [2, 6], [8, 12], 0),
     ([2, 5, 3, 6, 17, 10, 3], 3, [4], [13], 1),

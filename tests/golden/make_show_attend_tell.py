@@ -27,7 +27,7 @@ class Attention(nn.Module):
         return torch.softmax(scores, 1)
 
 
-class Parts(nn.Module):
+class InputWeights(nn.Module):
     def __init__(self, rows, embedding):
         super().__init__()
         if embedding:
@@ -47,7 +47,7 @@ class ShowAttendTell(nn.Module):
         self.attention = Attention()
         if gate:
             self.gate = nn.Linear(WIDTH, 1)
-        self.decoder, self.readout = Parts(4 * WIDTH, True), Parts(EMBEDDING, False)
+        self.decoder, self.readout = InputWeights(4 * WIDTH, True), InputWeights(EMBEDDING, False)
 
     def caption(self, features, words):
         """features: [places, channels]; words: as they are fed -> logits, weights, gates."""

@@ -60,7 +60,7 @@ TEST(Layers, EveryLongSourceBeginsWithWhatItDoes) {
 TEST_F(Planted, ALongSourceWithoutAFirstCommentIsCaught) {
   const std::string longer(150, '\n');
   write("nn/short.cc", "#include <span>\n" + longer.substr(1));
-  write("nn/told.cc", "// Adds numbers.\n" + longer);
+  write("nn/commented.cc", "// Adds numbers.\n" + longer);
   write("nn/silent.cc", "#include <span>\n" + longer);
   EXPECT_THAT(find_uncommented(source_),
               ElementsAre("nn/silent.cc: 151 lines, and no first comment that says what they do"));

@@ -1,4 +1,4 @@
-# Tests of the house itself: rooms, symbols, the installed package, the code shown in README and docs.
+# Tests of the house itself: rooms, symbols, code that must not compile, the installed package, the code shown in README and docs.
 fovea_test(house/layers_test layers)
 target_sources(test_house_layers_test PRIVATE house/layers.cc)
 target_compile_definitions(test_house_layers_test PRIVATE FOVEA_ROOT="${PROJECT_SOURCE_DIR}")
@@ -20,6 +20,11 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
     FOVEA_PLANTED_OBJECTS="${PROJECT_BINARY_DIR}/tests/planted_objects.txt")
 endif()
 
+add_test(NAME house/refused
+         COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D WORK=${PROJECT_BINARY_DIR}/tests/refused
+                 -D COMPILER=${CMAKE_CXX_COMPILER} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/refused.cmake)
+set_tests_properties(house/refused PROPERTIES LABELS layers)
+
 add_test(NAME house/install
          COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR} -D SOURCE=${PROJECT_SOURCE_DIR}
                  -D WORK=${PROJECT_BINARY_DIR}/tests/install -D COMPILER=${CMAKE_CXX_COMPILER}
@@ -38,5 +43,5 @@ include(${CMAKE_CURRENT_SOURCE_DIR}/house/shown_code.cmake)
 
 fovea_test(house/shown_options_test unit)
 target_compile_definitions(test_house_shown_options_test PRIVATE
-  FOVEA_ROOT="${CMAKE_SOURCE_DIR}" FOVEA_PROGRAM="$<TARGET_FILE:fovea_cli>")
+  FOVEA_ROOT="${PROJECT_SOURCE_DIR}" FOVEA_PROGRAM="${FOVEA_STARTED}")
 add_dependencies(test_house_shown_options_test fovea_cli)

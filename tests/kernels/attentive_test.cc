@@ -1,4 +1,4 @@
-// The recurrent decoders that look at every step, on every level, against their definition in double precision:
+// The recurrent decoders that attend at every step, on every level, against their definition in double precision:
 // forward directly, gradients by differences of it.
 #include <cmath>
 #include <functional>
@@ -65,8 +65,8 @@ Array row_of(const Array& array, int64_t row, int64_t width) {
 
 // What a query sees of keys [first, first + count): values weighed by the softmax, times the gaussian around
 // `centre` where there is one.
-Array look(const ScoreCase& score, const Numbers& n, Array q, int64_t first, int64_t count, int64_t width,
-           const double* centre = nullptr, double sigma = 1) {
+Array attend(const ScoreCase& score, const Numbers& n, Array q, int64_t first, int64_t count, int64_t width,
+             const double* centre = nullptr, double sigma = 1) {
   const auto d = static_cast<int64_t>(q.size());
   double squares = 0;
   for (const double x : q) squares += x * x;
@@ -140,7 +140,7 @@ GruResults gru(const ScoreCase& score, const Numbers& n, int64_t hidden, int64_t
     Array h = row_of(n.at("h_first"), s, hidden);
     for (int64_t t = kQueryBegin[s]; t < kQueryBegin[s + 1]; ++t) {
       const Array q = score.query_weight ? product(n.at("query_weight"), h, d, &n.at("query_bias")) : h;
-      const Array seen = look(score, n, q, kFirst[t], kCount[t], width);
+      const Array seen = attend(score, n, q, kFirst[t], kCount[t], width);
       const Array from_state = product(n.at("weight"), h, 3 * hidden, &n.at("bias"));
       Array next(h.size());
       for (int64_t i = 0; i < hidden; ++i) {
@@ -284,9 +284,9 @@ Array lstm(const ScoreCase& score, const Numbers& n, int64_t hidden, int64_t d) 
         for (size_t i = 0; i < before.size(); ++i) sum += n.at("position_vector")[i] * std::tanh(before[i]);
         const auto keys = static_cast<double>(kKeyBegin[s + 1] - kKeyBegin[s]);
         const double centre = static_cast<double>(kKeyBegin[s]) + keys * sigmoid(sum);
-        seen = look(score, n, q, kWholeFirst[t], kWholeCount[t], hidden, &centre, 2.5);
+        seen = attend(score, n, q, kWholeFirst[t], kWholeCount[t], hidden, &centre, 2.5);
       } else {
-        seen = look(score, n, q, kFirst[t], kCount[t], hidden);
+        seen = attend(score, n, q, kFirst[t], kCount[t], hidden);
       }
       const Array combined = product(n.at("combine"), h1, hidden, &seen);
       for (size_t i = 0; i < fed.size(); ++i) fed[i] = std::tanh(combined[i]);
@@ -359,38 +359,38 @@ void check_lstm(const ScoreCase& score, bool predicts, int64_t hidden, Level lev
                                .d_h_first = gradient("h_first" + name),
                                .d_c_first = gradient("c_first" + name)});
   }
-  AttentiveLook looking{.score = {.family = score.family,
-                                  .d = d,
-                                  .scale = 0.7f,
-                                  .unit_query = score.unit_query,
-                                  .vector = input("vector")},
-                        .runs = {.sentences = 3,
-                                 .query_begin = kQueryBegin,
-                                 .key_begin = kKeyBegin,
-                                 .first = first.data(),
-                                 .count = count.data(),
-                                 .centre = predicts ? centre.data() : nullptr,
-                                 .sigma = 2.5f,
-                                 .soft = soft.data(),
-                                 .soft_row = 13},
-                        .keys = input("keys"),
-                        .values = input("values"),
-                        .combine = input("combine"),
-                        .query_weight = input("query_weight"),
-                        .query_bias = input("query_bias"),
-                        .position_weight = input("position_weight"),
-                        .position_vector = input("position_vector"),
-                        .position_width = places,
-                        .window = kKeys,
-                        .first = first.data(),
-                        .count = count.data(),
-                        .centre = centre.data()};
-  std::vector<float> looked(static_cast<size_t>(kSteps * looked_width(looking, hidden)));
-  looking.looked = looked.data();
+  StepAttention attention{.score = {.family = score.family,
+                                    .d = d,
+                                    .scale = 0.7f,
+                                    .unit_query = score.unit_query,
+                                    .vector = input("vector")},
+                          .runs = {.sentences = 3,
+                                   .query_begin = kQueryBegin,
+                                   .key_begin = kKeyBegin,
+                                   .first = first.data(),
+                                   .count = count.data(),
+                                   .centre = predicts ? centre.data() : nullptr,
+                                   .sigma = 2.5f,
+                                   .soft = soft.data(),
+                                   .soft_row = 13},
+                          .keys = input("keys"),
+                          .values = input("values"),
+                          .combine = input("combine"),
+                          .query_weight = input("query_weight"),
+                          .query_bias = input("query_bias"),
+                          .position_weight = input("position_weight"),
+                          .position_vector = input("position_vector"),
+                          .position_width = places,
+                          .window = kKeys,
+                          .first = first.data(),
+                          .count = count.data(),
+                          .centre = centre.data()};
+  std::vector<float> projected(static_cast<size_t>(kSteps * projected_width(attention, hidden)));
+  attention.projected = projected.data();
   const AttentiveLstmForward call{.hidden = hidden,
                                   .lengths = kLengths,
                                   .layers = layers,
-                                  .look = looking,
+                                  .attention = attention,
                                   .products = input("products"),
                                   .out = out.data()};
   attentive_lstm_forward(call, level);

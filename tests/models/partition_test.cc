@@ -116,7 +116,7 @@ struct Example {
   }
 };
 
-// With the gate from the labels, what the fine branch is told in the right half changes nothing.
+// With the gate from the labels, the labels of the fine branch in the right half change nothing.
 TEST(Partition, WhatLiesOutsideTheGateDoesNotReachTheFineBranch) {
   const Example example;
   std::vector<std::vector<float>> gradients;

@@ -1,5 +1,5 @@
-// A folder opened whatever it holds: inputs are text or bytes, errors can be told apart, threads share an
-// object.
+// A folder opened whatever it holds: inputs are text or bytes, errors have kinds, threads share an object, calls can be
+// stopped.
 #include "tasks/open.h"
 
 #include <gmock/gmock.h>
@@ -104,8 +104,24 @@ TEST_F(OpenTest, ErrorsCanBeToldApart) {
   write_atomically(*folder_ / "damaged" / "config.json", "{");
   EXPECT_EQ(kind([&] { open(*folder_ / "damaged"); }), ErrorKind::damaged_model);
   EXPECT_EQ(kind([] { throw std::bad_alloc(); }), ErrorKind::out_of_memory);
-  EXPECT_EQ(kind([] { throw Interrupted("stopped"); }), ErrorKind::interrupted);
   EXPECT_EQ(kind([] { throw std::runtime_error("a bug"); }), ErrorKind::internal);
+}
+
+TEST_F(OpenTest, ACallCanBeStoppedAndTheObjectUsedAgain) {
+  for (const std::string name : {"translator", "texts", "encoder", "pictures"}) {
+    const auto model = open(*folder_ / name);
+    const Input picture{data::png_bytes(20, 30, std::vector<uint8_t>(3 * 20 * 30, 200)), "a.png"};
+    const std::vector<Input> inputs(40, name == "pictures" ? picture : Input{"one two three"});
+    const std::thread::id caller = std::this_thread::get_id();
+    int calls = 0;
+    AnswerOptions options{.should_stop = [&] {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      return ++calls == 1;
+    }};
+    EXPECT_EQ(kind([&] { model->answer(inputs, options); }), ErrorKind::interrupted) << name;
+    EXPECT_EQ(model->answer(inputs, options).size(), inputs.size()) << name;
+    EXPECT_GE(calls, 2) << name;
+  }
 }
 
 TEST_F(OpenTest, SeveralThreadsMayUseOneObject) {

@@ -103,6 +103,8 @@ struct Ahead {
 FOVEA_INLINE inline void keep_loaded(Vec& x) {
 #if HWY_ARCH_X86
   __asm__("" : "+x"(x.raw));
+#elif HWY_ARCH_ARM_A64
+  __asm__("" : "+w"(x.raw));
 #endif
 }
 

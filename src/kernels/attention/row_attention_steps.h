@@ -33,9 +33,10 @@ inline bool plan_sees(const AttentionPlan& plan, const PlanTile& tile, const Pla
                  (r % 32) &
              1;
     }
-    default:
+    case SegmentMask::full:
       return true;
   }
+  return true;
 }
 
 namespace scalar {

@@ -263,9 +263,12 @@ bool selects_few(const SelectionTerms& selection, int64_t keys) {
       return selection.straight_through;
     case SelectionKind::top_k:
       return selection.k * 4 < keys;
-    default:
+    case SelectionKind::soft:
+    case SelectionKind::sigmoid:
+    case SelectionKind::identity:
       return false;
   }
+  return false;
 }
 
 }  // namespace fovea::kernels::rows

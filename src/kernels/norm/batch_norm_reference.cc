@@ -30,9 +30,10 @@ float activate(NormActivation activation, float value) {
       return std::max(0.0f, value);
     case NormActivation::relu6:
       return std::min(6.0f, std::max(0.0f, value));
-    default:
+    case NormActivation::none:
       return value;
   }
+  return value;
 }
 
 // dy through the activation that gave y.

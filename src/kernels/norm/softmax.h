@@ -48,7 +48,7 @@ struct Softmax {
 void softmax(const Softmax& args, const SoftmaxKernels& kernels = softmax_kernels());
 void log_softmax(const Softmax& args, const SoftmaxKernels& kernels = softmax_kernels());
 
-// y is the forward result; what was hidden is told by y itself. dx may be dy.
+// y is the forward result; y itself shows what was masked. dx may be dy.
 struct SoftmaxBackward {
   int64_t rows = 0, columns = 0;
   const float* y = nullptr;

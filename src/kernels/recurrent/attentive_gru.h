@@ -1,7 +1,7 @@
-// A GRU that looks before every step: attention asks with the state so far, and what it saw enters all gates.
+// A GRU that attends before every step: the state so far is the query, and the context enters all gates.
 //
 // What a decoder does with the context is linear (it enters the gates, and the output layer), so keys' values
-// are those products, made once for a source sentence: a step holds one product with the state, the looking
+// are those products, made once for a source sentence: a step holds one product with the state, the attention
 // and the gates. Sentences run as in recurrent.h: sorted by length, in blocks, each on one thread from its
 // first step to its last. Weight gradients are products over all tokens, after the loop.
 //

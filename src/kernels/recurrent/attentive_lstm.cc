@@ -61,33 +61,34 @@ struct Packed {
   const float* data;
 };
 
-// combine, query and position, one below the other: [looked_width, H].
-std::vector<float> joint_weight(const AttentiveLook& look, int64_t hidden) {
-  std::vector<float> joint(look.combine, look.combine + hidden * hidden);
-  if (look.query_weight != nullptr)
-    joint.insert(joint.end(), look.query_weight, look.query_weight + look.score.d * hidden);
-  if (look.position_weight != nullptr)
-    joint.insert(joint.end(), look.position_weight, look.position_weight + look.position_width * hidden);
+// combine, query and position, one below the other: [projected_width, H].
+std::vector<float> joint_weight(const StepAttention& attention, int64_t hidden) {
+  std::vector<float> joint(attention.combine, attention.combine + hidden * hidden);
+  if (attention.query_weight != nullptr)
+    joint.insert(joint.end(), attention.query_weight, attention.query_weight + attention.score.d * hidden);
+  if (attention.position_weight != nullptr)
+    joint.insert(joint.end(), attention.position_weight,
+                 attention.position_weight + attention.position_width * hidden);
   return joint;
 }
 
-std::vector<float> joint_bias(const AttentiveLook& look, int64_t hidden) {
-  std::vector<float> joint(static_cast<size_t>(looked_width(look, hidden)));
-  if (look.query_bias != nullptr && look.query_weight != nullptr)
-    std::copy_n(look.query_bias, look.score.d, joint.begin() + hidden);
+std::vector<float> joint_bias(const StepAttention& attention, int64_t hidden) {
+  std::vector<float> joint(static_cast<size_t>(projected_width(attention, hidden)));
+  if (attention.query_bias != nullptr && attention.query_weight != nullptr)
+    std::copy_n(attention.query_bias, attention.score.d, joint.begin() + hidden);
   return joint;
 }
 
-int64_t position_column(const AttentiveLook& look, int64_t hidden) {
-  return hidden + (look.query_weight != nullptr ? look.score.d : 0);
+int64_t position_column(const StepAttention& attention, int64_t hidden) {
+  return hidden + (attention.query_weight != nullptr ? attention.score.d : 0);
 }
 
 // All matrices of a step. Their memory is the calling thread's and stays for the next call: fresh pages cost
 // more than the packing.
 struct Products {
   Products(const AttentiveLstmForward& f, bool backward, Level level) {
-    const std::vector<float> joint = joint_weight(f.look, f.hidden);
-    std::vector<Packed::Matrix> matrices{{joint.data(), looked_width(f.look, f.hidden), f.hidden}};
+    const std::vector<float> joint = joint_weight(f.attention, f.hidden);
+    std::vector<Packed::Matrix> matrices{{joint.data(), projected_width(f.attention, f.hidden), f.hidden}};
     for (const AttentiveLstmLayer& layer : f.layers) {
       matrices.push_back({layer.input, 4 * f.hidden, f.hidden});
       matrices.push_back({layer.state, 4 * f.hidden, f.hidden});
@@ -100,14 +101,14 @@ struct Products {
       memory += Packed::size(w, backward, level);
     }
   }
-  const Packed& look() const { return all[0]; }
+  const Packed& projections() const { return all[0]; }
   const Packed& input(int64_t layer) const { return all[static_cast<size_t>(1 + 2 * layer)]; }
   const Packed& state(int64_t layer) const { return all[static_cast<size_t>(2 + 2 * layer)]; }
   std::vector<Packed> all;
 };
 
-AttentionRun run_at(const AttentiveLook& look, int64_t hidden, int64_t token) {
-  return run_of(look.runs, token, look.keys, look.score.d, look.values, hidden);
+AttentionRun run_at(const StepAttention& attention, int64_t hidden, int64_t token) {
+  return run_of(attention.runs, token, attention.keys, attention.score.d, attention.values, hidden);
 }
 
 struct Forward {
@@ -118,16 +119,16 @@ struct Forward {
 
   void block(const RecurrentBlock& b) const {
     const int64_t hidden = f.hidden, stride = padded(hidden), wide = padded(4 * hidden);
-    const int64_t looked = looked_width(f.look, hidden), looked_stride = padded(looked);
+    const int64_t projected = projected_width(f.attention, hidden), projected_stride = padded(projected);
     const auto layers = static_cast<int64_t>(f.layers.size());
     float* const h = scratch_floats(
-        0, b.rows * (stride * (2 * layers + 2) + wide + looked_stride) + 4 * hidden + f.look.score.d);
+        0, b.rows * (stride * (2 * layers + 2) + wide + projected_stride) + 4 * hidden + f.attention.score.d);
     float* const c = h + layers * b.rows * stride;
     float* const fed = c + layers * b.rows * stride;  // s~ of the step before; above layer 0, its input
     float* const x = fed + b.rows * stride;
     float* const product = x + b.rows * stride;
-    float* const seen = product + b.rows * wide;  // [rows, looked]
-    float* const scratch = seen + b.rows * looked_stride;
+    float* const seen = product + b.rows * wide;  // [rows, projected]
+    float* const scratch = seen + b.rows * projected_stride;
     std::fill_n(fed, b.rows * stride, 0.0f);
     for (int64_t l = 0; l < layers; ++l) {
       for (int64_t r = 0; r < b.rows; ++r) {
@@ -164,9 +165,9 @@ struct Forward {
         }
       }
       float* const top = h + (layers - 1) * b.rows * stride;
-      products.look().multiply(active, {top, stride, seen, looked_stride, false}, bias);
+      products.projections().multiply(active, {top, stride, seen, projected_stride, false}, bias);
       for (int64_t r = 0; r < active; ++r)
-        row(b.first[r] + t, b.sequence[r], top + r * stride, seen + r * looked_stride, fed + r * stride,
+        row(b.first[r] + t, b.sequence[r], top + r * stride, seen + r * projected_stride, fed + r * stride,
             scratch);
     }
   }
@@ -184,30 +185,32 @@ struct Forward {
     }
   }
 
-  void row(int64_t token, int64_t sentence, const float* h, const float* looked, float* fed,
+  void row(int64_t token, int64_t sentence, const float* h, const float* projected, float* fed,
            float* scratch) const {
-    const AttentiveLook& look = f.look;
-    const int64_t hidden = f.hidden, width = looked_width(look, hidden);
-    if (look.looked != nullptr) std::copy_n(looked, width, look.looked + token * width);
-    if (look.position_weight != nullptr) predict(token, sentence, looked + position_column(look, hidden));
-    AttentionRun run = run_at(look, hidden, token);
-    run.q = look.query_weight != nullptr ? looked + hidden : h;
+    const StepAttention& attention = f.attention;
+    const int64_t hidden = f.hidden, width = projected_width(attention, hidden);
+    if (attention.projected != nullptr) std::copy_n(projected, width, attention.projected + token * width);
+    if (attention.position_weight != nullptr)
+      predict(token, sentence, projected + position_column(attention, hidden));
+    AttentionRun run = run_at(attention, hidden, token);
+    run.q = attention.query_weight != nullptr ? projected + hidden : h;
     run.out = scratch;
-    attention_runs_kernels(level).forward(look.score, run, scratch + hidden);
-    for (int64_t i = 0; i < hidden; ++i) scratch[i] += looked[i];
+    attention_runs_kernels(level).forward(attention.score, run, scratch + hidden);
+    for (int64_t i = 0; i < hidden; ++i) scratch[i] += projected[i];
     elementwise_kernels(level).unary[static_cast<int>(Unary::tanh)](scratch, fed, hidden);
     std::copy_n(fed, hidden, f.out + token * hidden);
   }
 
   void predict(int64_t token, int64_t sentence, const float* before) const {
-    const AttentiveLook& look = f.look;
-    const int64_t begin = look.runs.key_begin[sentence], keys = look.runs.key_begin[sentence + 1] - begin;
-    const float place =
-        static_cast<float>(keys) * predicted_share(look.position_vector, before, look.position_width);
-    const PredictedRun run = predicted_run(place, look.window, look.count[token]);
-    look.first[token] = static_cast<int32_t>(begin) + run.first;
-    look.count[token] = run.count;
-    look.centre[token] = place + static_cast<float>(begin);
+    const StepAttention& attention = f.attention;
+    const int64_t begin = attention.runs.key_begin[sentence],
+                  keys = attention.runs.key_begin[sentence + 1] - begin;
+    const float place = static_cast<float>(keys) *
+                        predicted_share(attention.position_vector, before, attention.position_width);
+    const PredictedRun run = predicted_run(place, attention.window, attention.count[token]);
+    attention.first[token] = static_cast<int32_t>(begin) + run.first;
+    attention.count[token] = run.count;
+    attention.centre[token] = place + static_cast<float>(begin);
   }
 };
 
@@ -221,16 +224,16 @@ struct Backward {
   // d_vector: [d], d_position: [P], sums of this block.
   void block(const RecurrentBlock& b, float* d_vector, float* d_position) const {
     const int64_t hidden = f.hidden, stride = padded(hidden), wide = padded(4 * hidden);
-    const int64_t looked_stride = padded(looked_width(f.look, hidden) + f.look.score.d);
+    const int64_t projected_stride = padded(projected_width(f.attention, hidden) + f.attention.score.d);
     const auto layers = static_cast<int64_t>(f.layers.size());
-    float* const d_h = scratch_floats(
-        0, b.rows * (stride * (2 * layers + 2) + wide + looked_stride) + longest + 2 * f.look.score.d);
+    float* const d_h = scratch_floats(0, b.rows * (stride * (2 * layers + 2) + wide + projected_stride) +
+                                             longest + 2 * f.attention.score.d);
     float* const d_c = d_h + layers * b.rows * stride;
     float* const d_fed = d_c + layers * b.rows * stride;
     float* const d_x = d_fed + b.rows * stride;
     float* const rows = d_x + b.rows * stride;
-    float* const looked = rows + b.rows * wide;
-    float* const scratch = looked + b.rows * looked_stride;
+    float* const projected = rows + b.rows * wide;
+    float* const scratch = projected + b.rows * projected_stride;
     int64_t active = 0;
     for (int64_t t = b.rows == 0 ? 0 : b.length[0]; t-- > 0;) {
       for (; active < b.rows && b.length[active] > t; ++active) {
@@ -242,9 +245,9 @@ struct Backward {
       }
       float* const d_top = d_h + (layers - 1) * b.rows * stride;
       for (int64_t r = 0; r < active; ++r)
-        row(b.first[r] + t, d_fed + r * stride, looked + r * looked_stride, d_top + r * stride,
+        row(b.first[r] + t, d_fed + r * stride, projected + r * projected_stride, d_top + r * stride,
             {d_vector, d_position, scratch}, b.sequence[r]);
-      products.look().multiply(active, {looked, looked_stride, d_top, stride, true});
+      products.projections().multiply(active, {projected, projected_stride, d_top, stride, true});
       for (int64_t l = layers; l-- > 0;) {
         float* const d_states = d_h + l * b.rows * stride;
         for (int64_t r = 0; r < active; ++r) layer_row(b, l, t, r, d_states, d_c, rows);
@@ -295,43 +298,44 @@ struct Backward {
   struct Sums {
     float *vector, *position, *scratch;
   };
-  // Fills `rows` (and the kept looked) with the gradients of what combine, query and position made.
+  // Fills `rows` (and the kept projections) with the gradients of what combine, query and position made.
   void row(int64_t token, const float* d_fed, float* rows, float* d_top, const Sums& sums,
            int64_t sentence) const {
-    const AttentiveLook& look = f.look;
-    const int64_t hidden = f.hidden, d = look.score.d, width = looked_width(look, hidden);
-    float* const looked = look.looked + token * width;
+    const StepAttention& attention = f.attention;
+    const int64_t hidden = f.hidden, d = attention.score.d, width = projected_width(attention, hidden);
+    float* const projected = attention.projected + token * width;
     const float* const s = f.out + token * hidden;
     const float* const d_out = back.d_out + token * hidden;
     for (int64_t i = 0; i < hidden; ++i) rows[i] = (d_out[i] + d_fed[i]) * (1 - s[i] * s[i]);
-    AttentionRun run = run_at(look, hidden, token);
+    AttentionRun run = run_at(attention, hidden, token);
     const AttentiveLstmLayer& top = f.layers.back();
-    run.q = look.query_weight != nullptr ? looked + hidden : top.states + token * hidden;
+    run.q = attention.query_weight != nullptr ? projected + hidden : top.states + token * hidden;
     float d_centre = 0;
-    float* const dq = look.query_weight != nullptr ? rows + hidden : sums.scratch;
+    float* const dq = attention.query_weight != nullptr ? rows + hidden : sums.scratch;
     float* const scratch = sums.scratch + d;
-    attention_runs_kernels(level).backward(look.score,
-                                           {.run = run,
-                                            .d_out = rows,
-                                            .dq = dq,
-                                            .dk = back.d_keys + look.runs.first[token] * d,
-                                            .d_vector = sums.vector,
-                                            .d_centre = look.position_weight != nullptr ? &d_centre : nullptr,
-                                            .scratch = scratch});
-    if (look.query_weight == nullptr)
+    attention_runs_kernels(level).backward(
+        attention.score, {.run = run,
+                          .d_out = rows,
+                          .dq = dq,
+                          .dk = back.d_keys + attention.runs.first[token] * d,
+                          .d_vector = sums.vector,
+                          .d_centre = attention.position_weight != nullptr ? &d_centre : nullptr,
+                          .scratch = scratch});
+    if (attention.query_weight == nullptr)
       for (int64_t i = 0; i < hidden; ++i) d_top[i] += dq[i];
-    if (look.position_weight != nullptr) {
-      const int64_t at = position_column(look, hidden), p = look.position_width;
-      const auto keys = static_cast<float>(look.runs.key_begin[sentence + 1] - look.runs.key_begin[sentence]);
-      const float share = predicted_share(look.position_vector, looked + at, p);
+    if (attention.position_weight != nullptr) {
+      const int64_t at = position_column(attention, hidden), p = attention.position_width;
+      const auto keys =
+          static_cast<float>(attention.runs.key_begin[sentence + 1] - attention.runs.key_begin[sentence]);
+      const float share = predicted_share(attention.position_vector, projected + at, p);
       const float d_sum = d_centre * keys * share * (1 - share);
       for (int64_t i = 0; i < p; ++i) {
-        const float tanh = std::tanh(looked[at + i]);
+        const float tanh = std::tanh(projected[at + i]);
         sums.position[i] += d_sum * tanh;
-        rows[at + i] = d_sum * look.position_vector[i] * (1 - tanh * tanh);
+        rows[at + i] = d_sum * attention.position_vector[i] * (1 - tanh * tanh);
       }
     }
-    std::copy_n(rows, width, looked);
+    std::copy_n(rows, width, projected);
   }
 };
 
@@ -385,27 +389,28 @@ void weight_gradients(const AttentiveLstmBackward& back, int64_t steps, Level le
     const AttentiveLstmLayerGradients& d = back.layers[l];
     const Outer gates{steps, 4 * hidden, layer.gates, 4 * hidden};
     bias_gradient(gates, d.d_bias);
-    shift_rows(f.look.runs, layer.h_first, layer.states, hidden, back.work);
+    shift_rows(f.attention.runs, layer.h_first, layer.states, hidden, back.work);
     weight_gradient(gates, back.work, hidden, d.d_state);
     if (l == 0) {
-      shift_rows(f.look.runs, nullptr, f.out, hidden, back.work);
+      shift_rows(f.attention.runs, nullptr, f.out, hidden, back.work);
     } else if (layer.dropout.active()) {
       dropout(layer.dropout, f.layers[l - 1].states, back.work, steps * hidden, elementwise_kernels(level));
     }
     weight_gradient(gates, l == 0 || layer.dropout.active() ? back.work : f.layers[l - 1].states, hidden,
                     d.d_input);
   }
-  const AttentiveLook& look = f.look;
-  const int64_t width = looked_width(look, hidden), d = look.score.d;
+  const StepAttention& attention = f.attention;
+  const int64_t width = projected_width(attention, hidden), d = attention.score.d;
   const float* const top = f.layers.back().states;
-  weight_gradient({steps, hidden, look.looked, width}, top, hidden, back.d_combine);
-  if (look.query_weight != nullptr) {
-    weight_gradient({steps, d, look.looked + hidden, width}, top, hidden, back.d_query_weight);
-    bias_gradient({steps, d, look.looked + hidden, width}, back.d_query_bias);
+  weight_gradient({steps, hidden, attention.projected, width}, top, hidden, back.d_combine);
+  if (attention.query_weight != nullptr) {
+    weight_gradient({steps, d, attention.projected + hidden, width}, top, hidden, back.d_query_weight);
+    bias_gradient({steps, d, attention.projected + hidden, width}, back.d_query_bias);
   }
-  if (look.position_weight != nullptr)
-    weight_gradient({steps, look.position_width, look.looked + position_column(look, hidden), width}, top,
-                    hidden, back.d_position_weight);
+  if (attention.position_weight != nullptr)
+    weight_gradient(
+        {steps, attention.position_width, attention.projected + position_column(attention, hidden), width},
+        top, hidden, back.d_position_weight);
 }
 
 // The sums of blocks, in their order.
@@ -418,14 +423,15 @@ void join_sums(const std::vector<float>& parts, int64_t blocks, int64_t count, f
 
 }  // namespace
 
-int64_t looked_width(const AttentiveLook& look, int64_t hidden) {
-  return position_column(look, hidden) + (look.position_weight != nullptr ? look.position_width : 0);
+int64_t projected_width(const StepAttention& attention, int64_t hidden) {
+  return position_column(attention, hidden) +
+         (attention.position_weight != nullptr ? attention.position_width : 0);
 }
 
 void attentive_lstm_forward(const AttentiveLstmForward& call, Level level) {
   const RecurrentSchedule schedule(call.lengths);
   const Products products(call, false, level);
-  const std::vector<float> bias = joint_bias(call.look, call.hidden),
+  const std::vector<float> bias = joint_bias(call.attention, call.hidden),
                            zeros(static_cast<size_t>(4 * call.hidden));
   const Forward pass{call, products, bias.data(), zeros.data(), level};
   parallel_chunks(schedule.block_count(), [&](int64_t chunk) { pass.block(schedule.block(chunk)); });
@@ -433,12 +439,12 @@ void attentive_lstm_forward(const AttentiveLstmForward& call, Level level) {
 
 void attentive_lstm_backward(const AttentiveLstmBackward& call, Level level) {
   const AttentiveLstmForward& f = call.forward;
-  const Runs& runs = f.look.runs;
-  const int64_t steps = runs.query_begin[runs.sentences], d = f.look.score.d;
+  const Runs& runs = f.attention.runs;
+  const int64_t steps = runs.query_begin[runs.sentences], d = f.attention.score.d;
   const RecurrentSchedule schedule(f.lengths);
   const Products products(f, true, level);
   const int64_t longest = steps == 0 ? 0 : *std::max_element(runs.count, runs.count + steps);
-  const int64_t blocks = schedule.block_count(), places = f.look.position_width;
+  const int64_t blocks = schedule.block_count(), places = f.attention.position_width;
   std::vector<float> vectors(static_cast<size_t>(blocks * d)),
       positions(static_cast<size_t>(blocks * places));
   std::fill_n(call.d_keys, runs.key_begin[runs.sentences] * d, 0.0f);
@@ -446,10 +452,10 @@ void attentive_lstm_backward(const AttentiveLstmBackward& call, Level level) {
   parallel_chunks(blocks, [&](int64_t chunk) {
     pass.block(schedule.block(chunk), vectors.data() + chunk * d, positions.data() + chunk * places);
   });
-  // The gradient of what was seen stands in looked's first H columns.
-  const int64_t width = looked_width(f.look, f.hidden);
+  // The gradient of what was seen stands in projected's first H columns.
+  const int64_t width = projected_width(f.attention, f.hidden);
   for (int64_t i = 0; i < steps; ++i)
-    std::copy_n(f.look.looked + i * width, f.hidden, call.work + i * f.hidden);
+    std::copy_n(f.attention.projected + i * width, f.hidden, call.work + i * f.hidden);
   run_values_gradient(runs, call.work, f.hidden, call.d_values);
   weight_gradients(call, steps, level);
   join_sums(vectors, blocks, d, call.d_vector);

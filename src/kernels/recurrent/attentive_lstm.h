@@ -1,4 +1,4 @@
-// Stacked LSTMs that look after every step and read at the next what they saw: Luong's input feeding.
+// Stacked LSTMs that attend after every step and read the result at the next: the input feeding of Luong et al.
 //
 // As in attentive_gru.h, values are what the context is multiplied with, made once for a source sentence, and
 // blocks of sentences run from their first step to their last on one thread.
@@ -31,8 +31,8 @@ struct AttentiveLstmLayer {
   float* gates = nullptr;   // [steps, 4 H], or null: nothing is kept for backward
 };
 
-// How a step looks.
-struct AttentiveLook {
+// How a step attends.
+struct StepAttention {
   RunScore score{};
   Runs runs{};                     // of the whole sentences, or of local_m; predicted ones are written to it
   const float* keys = nullptr;     // [keys, d]
@@ -47,17 +47,17 @@ struct AttentiveLook {
   int32_t* first = nullptr;
   int32_t* count = nullptr;
   float* centre = nullptr;
-  // Kept for backward: what combine, query and position made of the state; [steps, looked_width()].
-  float* looked = nullptr;
+  // Kept for backward: what combine, query and position made of the state; [steps, projected_width()].
+  float* projected = nullptr;
 };
 // H + (d where there is a query_weight) + P.
-int64_t looked_width(const AttentiveLook& look, int64_t hidden);
+int64_t projected_width(const StepAttention& attention, int64_t hidden);
 
 struct AttentiveLstmForward {
   int64_t hidden = 0;
   std::span<const int64_t> lengths{};
   std::span<const AttentiveLstmLayer> layers{};
-  AttentiveLook look{};
+  StepAttention attention{};
   const float* products = nullptr;  // [steps, 4 H]: of the token, with the biases of layer 0
   float* out = nullptr;             // [steps, H]: s~
 };
@@ -73,7 +73,7 @@ struct AttentiveLstmLayerGradients {
 
 // Gradients are overwritten; null ones are skipped. That of products is layer 0's gates, afterwards.
 struct AttentiveLstmBackward {
-  AttentiveLstmForward forward{};  // as it was; its gates and looked are used up
+  AttentiveLstmForward forward{};  // as it was; its gates and projected are used up
   std::span<const AttentiveLstmLayerGradients> layers{};
   const float* d_out = nullptr;  // [steps, H]
   float* d_keys = nullptr;       // never null

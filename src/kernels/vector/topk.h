@@ -1,7 +1,7 @@
 // The best few of a row of logits and the logarithm of the sum of their exponentials: what a decoder needs of
 // an output layer, without writing log-probabilities.
 //
-// Whoever makes the logits summarises them a block of columns at a time. The wanted-th largest of the blocks'
+// Whoever makes the logits summarises them a block of columns at a time. The k-th largest of the blocks'
 // maxima bounds what can be chosen, so that the choice looks into a few blocks alone.
 #pragma once
 
