@@ -99,6 +99,7 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"translate @translator --beam 2 --n-best 3", "n-best: got 3"},
       {"translate @translator --beam 0", "beam: got 0"},
       {"translate @translator --compute int4", "int4"},
+      {"translate @translator --length-penalty nan", "length-penalty: got nan"},
       {"translate @translator --max-tokens 0", "max_tokens: got 0"},
       {"translate @translator --max-length-factor 0", "max_length_factor: got 0"},
       {"translate @translator --on-error ignore", "ignore"},
