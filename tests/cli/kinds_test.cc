@@ -233,6 +233,7 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
       {"rerank @cross --query ' '", "--query: wanted a text"},
       {"rerank @cross --query one --top -1", "--top: got -1"},
       {"rerank @cross --query one --compute int4", "int4"},
+      {"rerank @cross --query one --on-error empty", "--on-error empty does not apply"},
       {"fill @encoder 'one'", "no [MASK] in the text"},
       {"score --ref @note.txt --hyp @note.txt --json --width 3", "--width does not apply with --json"},
   };
