@@ -364,10 +364,12 @@ void check_form(const SeriesFiles& files, const SeriesTraining& training, const 
     require(files.valid.empty() || training.split.empty(),
             "--split takes validation from the training file; leave out --valid");
     const Json standard = models::model_config<models::SeriesModels>(training.model, Json::object());
-    const bool flat = model_settings.value("pooling", Json("auto")) == "auto";
+    const auto differs = [&](const char* name) {
+      return model_settings.contains(name) && model_settings[name] != standard[name];
+    };
     for (const char* name : {"score", "selection"})
       require(
-          !flat || model_settings.value(name, standard[name]) == standard[name], flag_name(name),
+          differs("pooling") || !differs(name), flag_name(name),
           " does not apply: forecasts read the states of all steps (--pooling flatten); it needs --pooling "
           "attention");
     return;

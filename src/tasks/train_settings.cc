@@ -232,7 +232,7 @@ void check_dependences(const Json& given, const TrainSettings<Training>& setting
   const Json all = settings_json(settings);
   for (const Dependence& rule : kDependences) {
     const std::string on(rule.on);
-    if (!given.contains(rule.setting) || !all.contains(on) || !all[on].is_string() ||
+    if (!given.contains(std::string(rule.setting)) || !all.contains(on) || !all[on].is_string() ||
         (!rule.task.empty() && rule.task != Training::kTask))
       continue;
     const auto value = all[on].get<std::string>();
