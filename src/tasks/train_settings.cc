@@ -216,13 +216,18 @@ struct Dependence {
   std::string_view task = {};  // empty: every task that has both
 };
 constexpr Dependence kDependences[] = {
-    {"score", "pooling", "attention, auto"},         {"selection", "pooling", "attention, auto"},
-    {"attention_width", "pooling", "attention"},     {"attention_width", "score", "additive, gated, concat"},
-    {"max_positions", "positions", "learned"},       {"window", "locality", "local_m, local_p"},
-    {"reduction", "gate", "se, cbam, sk"},           {"hidden", "pooling", "gated, additive", "clip"},
-    {"gate", "branches", "gated", "partition"},      {"gate_steps", "branches", "gated", "partition"},
-    {"gate_steps", "gate", "schedule", "partition"}, {"entropy", "attention", "hard", "caption"},
-    {"soft_share", "attention", "hard", "caption"},  {"baseline_decay", "attention", "hard", "caption"},
+    {"score", "pooling", "attention, auto"},
+    {"selection", "pooling", "attention, auto"},
+    {"attention_width", "pooling", "attention"},
+    {"attention_width", "score", "additive, gated, concat"},
+    {"max_positions", "positions", "learned"},
+    {"window", "locality", "local_m, local_p"},
+    {"reduction", "gate", "se, cbam, sk"},
+    {"hidden", "pooling", "gated, additive", "clip"},
+
+    {"entropy", "attention", "hard", "caption"},
+    {"soft_share", "attention", "hard", "caption"},
+    {"baseline_decay", "attention", "hard", "caption"},
     {"min_count", "tokenizer", "words", "caption"},
 };
 
