@@ -224,7 +224,6 @@ constexpr Dependence kDependences[] = {
     {"window", "locality", "local_m, local_p"},
     {"reduction", "gate", "se, cbam, sk"},
     {"hidden", "pooling", "gated, additive", "clip"},
-
     {"entropy", "attention", "hard", "caption"},
     {"soft_share", "attention", "hard", "caption"},
     {"baseline_decay", "attention", "hard", "caption"},
