@@ -44,6 +44,10 @@ void print(const Flags& flags, const tasks::OpenFolder& model, const Scored& one
 
 void run(const Flags& flags) {
   require(flags.top >= 0, "--top: got ", flags.top, ", wanted 1 or more, or 0 for all lines");
+  require(
+      flags.lines.on_error != OnError::empty,
+      "--on-error empty does not apply: lines are sorted, and one without a score has no place; wanted stop or "
+      "skip");
   const auto model = tasks::open(flags.folder, {.purpose = tasks::Ability::rerank, .compute = flags.compute});
   std::vector<Scored> all;
   answer_lines(*model, flags.options, flags.lines,

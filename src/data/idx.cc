@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "data/bytes.h"
 
 namespace fovea::data {
 namespace {
@@ -57,6 +58,7 @@ IdxArray parse_idx(std::span<const std::byte> bytes, const std::string& where) {
 
 IdxArray read_idx(const std::filesystem::path& path) {
   const std::string where = path.string();
+  const ByteFile is_regular(path);  // throws; zlib would wait for the writer of a FIFO
   errno = 0;
   // zlib reads what is not gzip as it is.
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);

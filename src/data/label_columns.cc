@@ -252,7 +252,7 @@ LabelColumns choose_columns(Rows rows, bool separated, const ColumnRequest& requ
   }
   require(first.size() >= (request.pairs ? 3 : 2), path, ": ", first.size(),
           first.size() == 1 ? " column" : " columns", ", wanted a label and ",
-          request.pairs ? "two texts" : "a text");
+          request.pairs ? "two texts" : "a text", ", separated by tabs, or by commas in a .csv file");
   const LabelColumns* const like =
       request.like != nullptr && request.like->separated && request.like->count == first.size() ? request.like
                                                                                                 : nullptr;

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "data/image_formats.h"
 
 namespace fovea::data {
 namespace {
@@ -26,6 +27,15 @@ std::array<uint8_t, 3> mean_colour(const Image& image) {
   for (size_t c = 0; c < 3; ++c)
     mean[c] = static_cast<uint8_t>(std::lround(sum[c] / static_cast<double>(image.height * image.width)));
   return mean;
+}
+
+// Height and width of what is shown of a picture whose longer side becomes `size`.
+std::array<int64_t, 2> fitted_sides(const Image& image, int64_t size) {
+  const double scale = static_cast<double>(size) / static_cast<double>(std::max(image.height, image.width));
+  const auto side = [&](int64_t from) {
+    return std::clamp<int64_t>(std::llround(static_cast<double>(from) * scale), 1, size);
+  };
+  return {side(image.height), side(image.width)};
 }
 
 }  // namespace
@@ -135,30 +145,37 @@ ShipScene turned(const ShipScene& scene, int turn) {
   return to;
 }
 
-ShipScene fitted(const ShipScene& scene, int64_t size) {
-  const int64_t height = scene.image.height, width = scene.image.width;
-  if (height == size && width == size) return scene;
-  const double scale = static_cast<double>(size) / static_cast<double>(std::max(height, width));
-  const auto side = [&](int64_t from) {
-    return std::clamp<int64_t>(std::llround(static_cast<double>(from) * scale), 1, size);
-  };
-  const int64_t h = side(height), w = side(width);
-  const Tensor small = resize(to_floats(scene.image, 1), h, w).contiguous();
-  const std::array<uint8_t, 3> around = mean_colour(scene.image);
-  ShipScene to{.image = {size, size, std::vector<uint8_t>(static_cast<size_t>(3 * size * size))},
-               .ships = scene.ships,
-               .land = scene.land.empty() ? std::vector<uint8_t>{}
-                                          : std::vector<uint8_t>(static_cast<size_t>(size * size))};
+Image fitted(const Image& image, int64_t size) {
+  const int64_t longest = std::max(image.height, image.width);
+  if (image.height == size && image.width == size) return image;
+  // By a whole factor first: the mean of pixels instead of some of them, and no floats for all of a large picture.
+  Shrinker shrinker(image.height, image.width, std::max<int64_t>(1, longest / size));
+  for (int64_t y = 0; y < image.height; ++y) shrinker.add(image.pixels.data() + 3 * y * image.width);
+  const auto [h, w] = fitted_sides(image, size);
+  const Tensor small = resize(to_floats(shrinker.take(), 1), h, w).contiguous();
+  const std::array<uint8_t, 3> around = mean_colour(image);
+  Image to{size, size, std::vector<uint8_t>(static_cast<size_t>(3 * size * size))};
   for (int64_t y = 0; y < size; ++y)
-    for (int64_t x = 0; x < size; ++x) {
-      const auto place = static_cast<size_t>(y * size + x);
+    for (int64_t x = 0; x < size; ++x)
       for (int64_t c = 0; c < 3; ++c)
-        to.image.pixels[3 * place + static_cast<size_t>(c)] =
+        to.pixels[static_cast<size_t>((y * size + x) * 3 + c)] =
             y < h && x < w ? static_cast<uint8_t>(std::lround(small.data()[(y * w + x) * 3 + c]))
                            : around[static_cast<size_t>(c)];
-      if (!scene.land.empty() && y < h && x < w)
-        to.land[place] = scene.land[static_cast<size_t>(y * height / h * width + x * width / w)];
-    }
+  return to;
+}
+
+ShipScene fitted(const ShipScene& scene, int64_t size) {
+  const int64_t height = scene.image.height, width = scene.image.width;
+  ShipScene to{.image = fitted(scene.image, size), .ships = scene.ships, .land = {}};
+  if (!scene.land.empty()) {
+    to.land.resize(static_cast<size_t>(size * size));
+    const auto [h, w] = fitted_sides(scene.image, size);
+    for (int64_t y = 0; y < h; ++y)
+      for (int64_t x = 0; x < w; ++x)
+        to.land[static_cast<size_t>(y * size + x)] =
+            scene.land[static_cast<size_t>(y * height / h * width + x * width / w)];
+  }
+  const double scale = static_cast<double>(size) / static_cast<double>(std::max(height, width));
   for (Ship& ship : to.ships) {
     ship.x *= scale;
     ship.y *= scale;

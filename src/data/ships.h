@@ -64,7 +64,8 @@ ShipMaps label_maps(const ShipScene& scene, int64_t stride);
 // degrees. Squares only.
 ShipScene turned(const ShipScene& scene, int turn);
 
-// The scene brought to size x size pixels: the longer side resized, the rest filled with the mean colour.
+// Brought to size x size pixels: the longer side resized, the rest filled with the mean colour.
+Image fitted(const Image& image, int64_t size);
 ShipScene fitted(const ShipScene& scene, int64_t size);
 
 }  // namespace fovea::data

@@ -213,6 +213,8 @@ std::vector<std::vector<Hypothesis>> beam_search(StepDecoder& decoder, std::span
   require(options.beam >= 1 && options.beam <= 1024, "beam: got ", options.beam, ", wanted 1 to 1024");
   require(options.n_best >= 1 && options.n_best <= options.beam, "n-best: got ", options.n_best,
           ", wanted 1 to the beam's ", options.beam);
+  require(std::abs(options.length_penalty) <= 100, "length-penalty: got ", options.length_penalty,
+          ", wanted a number from -100 to 100, such as 1");
   require(options.never < 0 || options.min_length == 0,
           "beam: a token that is never chosen does not go with a least length");
   if (options.beam == 1 && !options.scores) return greedy_search(decoder, max_lengths, options);

@@ -7,6 +7,7 @@
 #include "attention/attention.h"
 #include "autograd/ops.h"
 #include "autograd/ops_gaussian.h"
+#include "io/record_file.h"
 #include "kernels/conv/glimpse.h"
 #include "nn/choices.h"
 
@@ -31,6 +32,21 @@ Tensor normal_noise(const Shape& shape, uint64_t seed) {
   Tensor noise(shape);
   Rng rng(seed);
   for (float& value : noise.span()) value = rng.normal();
+  return noise;
+}
+
+// Draws for `copies` paths over each picture, which depend on the seed and on the picture itself: a picture's paths are the
+// same alone and beside others. [glimpses, pictures copies, 2]
+Tensor rollout_noise(const Tensor& pictures, int64_t glimpses, const Rollouts& rollouts) {
+  const int64_t count = pictures.size(0), row = 2 * rollouts.copies;
+  const Tensor values = pictures.contiguous(), noise({glimpses, count * rollouts.copies, 2});
+  const auto pixels = static_cast<size_t>(values.count() / std::max<int64_t>(1, count));
+  for (int64_t i = 0; i < count; ++i) {
+    const std::span<const float> picture(values.data() + static_cast<size_t>(i) * pixels, pixels);
+    const Tensor own = normal_noise({glimpses, row}, checksum_of(std::as_bytes(picture), rollouts.seed));
+    for (int64_t g = 0; g < glimpses; ++g)
+      std::copy_n(own.data() + g * row, row, noise.data() + (g * count + i) * row);
+  }
   return noise;
 }
 
@@ -204,9 +220,8 @@ Var Ram::loss(const Tensor& pictures, std::span<const int32_t> labels, const Ten
 
 GlimpseTrace Ram::trace(const Tensor& pictures, const Rollouts& rollouts) const {
   const NoGrad no_grad;
-  const int64_t copies = std::max<int64_t>(1, rollouts.copies), rows = pictures.size(0) * copies;
-  Walk path = walk(pictures, copies,
-                   rollouts.copies > 0 ? normal_noise({config_.glimpses, rows, 2}, rollouts.seed) : Tensor());
+  Walk path = walk(pictures, std::max<int64_t>(1, rollouts.copies),
+                   rollouts.copies > 0 ? rollout_noise(pictures, config_.glimpses, rollouts) : Tensor());
   path.states.erase(path.states.begin());
   return {std::move(path.locations), {}, logits_of(path.states)};
 }

@@ -12,10 +12,10 @@
 namespace fovea::tasks {
 
 LoadedCaptioner load_captioner(const std::filesystem::path& folder, const std::string& compute) {
-  const Compute kind = compute_named(compute);
   const FolderConfig config = read_folder_config(folder, "caption");
   const std::string where = (folder / "config.json").string();
   LoadedCaptioner loaded;
+  loaded.compute = compute_named(compute);
   loaded.model = config.model;
   loaded.config = config.settings;
   require(config.all.contains("encoder"), where, ": a captioner without encoder");
@@ -38,8 +38,8 @@ LoadedCaptioner load_captioner(const std::filesystem::path& folder, const std::s
     Rng rng(0);
     return models::make_model<models::Captioners>(config.model, config.settings, rng);
   });
-  if (kind == Compute::int8) nn::round_to_int8(*loaded.network, weights.string());
-  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  if (loaded.compute == Compute::int8) nn::round_to_int8(*loaded.network, weights.string());
+  loaded.prepared = nn::Prepared(*loaded.network, loaded.compute);
   return loaded;
 }
 
@@ -74,7 +74,7 @@ std::vector<std::vector<Caption>> write_captions(const LoadedCaptioner& loaded, 
                          .length_penalty = options.length_penalty,
                          .begin = data::kBegin,
                          .end = data::kEnd};
-  const InferenceOf<models::CaptionModel> inference(*loaded.network);
+  const InferenceOf<models::CaptionModel> inference(*loaded.network, loaded.compute);
   const std::vector<int64_t> lengths(pictures, 1);
   const std::vector<int32_t> limits(pictures, static_cast<int32_t>(options.max_length));
   const auto found =

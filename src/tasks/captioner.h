@@ -49,7 +49,8 @@ struct LoadedCaptioner {
   std::unique_ptr<models::CaptionModel> network;
   std::shared_ptr<const data::Tokenizer> tokenizer;
   PictureEncoder encoder;
-  nn::Prepared prepared = {};  // of a folder opened for use
+  Compute compute = Compute::float32;  // of the decoder's products
+  nn::Prepared prepared = {};          // of a folder opened for use
 };
 
 // Opens a folder for use. compute: "float32" or "int8", which the decoder then uses; the encoder stays float32. Throws

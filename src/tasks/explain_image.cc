@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "explain/report.h"
 #include "tasks/explain_checks.h"
@@ -113,6 +114,19 @@ bool weighs_branches(const ImageExplanation& e) {
   return std::any_of(e.gates.begin(), e.gates.end(), [](const ShownGate& gate) { return of_branches(gate); });
 }
 
+std::string channels_caption(const ImageExplanation& e) {
+  return weighs_branches(e)
+             ? "How each block divides every channel (columns) between its kernels (rows): dark is 1, white is 0."
+             : "The gate of every channel (columns) in each block (rows): dark is open (1), white is closed (0).";
+}
+
+// The map with its caption, for a picture that stands alone.
+Figure channels_figure(const ImageExplanation& e) {
+  HeatMap map = channels_map(e);
+  const std::string title = std::exchange(map.title, channels_caption(e));
+  return {title, {std::move(map)}, 1};
+}
+
 Json to_json(const ImageExplanation& e) {
   Json json = prediction_json(e.prediction, e.labels);
   json["gates"] = Json::array();
@@ -147,13 +161,7 @@ std::string page(const ImageExplanation& e) {
   for (const AttentionLayer& layer : e.attention.layers)
     report.picture(draw(places_figure(e, {.layer = std::to_string(layer.layer)}), PictureFormat::svg),
                    message("The heads of layer ", layer.layer, "."));
-  if (!e.gates.empty())
-    report.picture(draw(channels_map(e), PictureFormat::svg),
-                   weighs_branches(e)
-                       ? "How each block divides every channel (columns) between its kernels "
-                         "(rows): dark is 1, white is 0."
-                       : "The gate of every channel (columns) in each block (rows): dark is open "
-                         "(1), white is closed (0).");
+  if (!e.gates.empty()) report.picture(draw(channels_map(e), PictureFormat::svg), channels_caption(e));
   report.heading("Probabilities");
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < e.labels.size(); ++i)
@@ -249,7 +257,7 @@ std::string explain_image_file(const ImageExplanation& explanation, const std::f
     return text;
   }
   return weighs_places(explanation) ? draw(places_figure(explanation, options), picture_format(path))
-                                    : draw(channels_map(explanation), picture_format(path));
+                                    : draw(channels_figure(explanation), picture_format(path));
 }
 
 std::string explain_image_text(const ImageExplanation& e, size_t width, const ExplainOptions& options) {
@@ -267,7 +275,7 @@ std::string explain_image_text(const ImageExplanation& e, size_t width, const Ex
     const ShownGate* places = nullptr;
     for (const ShownGate& gate : e.gates)
       if (gate.of_places && gate.rows >= 8) places = &gate;
-    if (places == nullptr) return shade(channels_map(e), width);
+    if (places == nullptr) return shade(channels_map(e), width) + channels_caption(e) + "\n";
     map.title = block_name(places->name);
     map.row_count = places->rows;
     map.column_count = places->columns;

@@ -106,7 +106,7 @@ Json to_json(const PartitionExplanation& e) {
 
 PartitionExplanation explain_partition(const LoadedPartitioner& loaded, const data::Image& picture) {
   PartitionExplanation result;
-  result.picture = data::fitted({.image = picture, .ships = {}, .land = {}}, loaded.size).image;
+  result.picture = data::fitted(picture, loaded.size);
   result.maps = partition_pictures(loaded, {&result.picture, 1})[0];
   result.gated = loaded.network->config().branches == "gated";
   return result;

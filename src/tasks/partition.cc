@@ -110,7 +110,7 @@ std::vector<PartitionMaps> partition_pictures(const LoadedPartitioner& loaded,
     std::vector<data::ShipScene> fitted(count);
     std::vector<const data::ShipScene*> batch;
     for (size_t i = 0; i < count; ++i) {
-      fitted[i] = data::fitted({.image = pictures[first + i], .ships = {}, .land = {}}, loaded.size);
+      fitted[i].image = data::fitted(pictures[first + i], loaded.size);
       batch.push_back(&fitted[i]);
     }
     const Tensor probabilities = loaded.network->probabilities(

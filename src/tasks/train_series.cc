@@ -355,7 +355,7 @@ SeriesOutcome train_cases(Run run) {
 }
 
 // Options of tables given with cases, and the other way round.
-void check_form(const SeriesFiles& files, const SeriesTraining& training) {
+void check_form(const SeriesFiles& files, const SeriesTraining& training, const Json& model_settings) {
   const bool cases = is_cases(files.train);
   require(files.valid.empty() || is_cases(files.valid) == cases, files.valid, ": got ",
           cases ? "a table" : "a .ts file", ", wanted the form of ", files.train);
@@ -363,6 +363,15 @@ void check_form(const SeriesFiles& files, const SeriesTraining& training) {
     require(!training.smoothing, "smoothing applies to classes; ", files.train, " is a table to forecast");
     require(files.valid.empty() || training.split.empty(),
             "--split takes validation from the training file; leave out --valid");
+    const Json standard = models::model_config<models::SeriesModels>(training.model, Json::object());
+    const auto differs = [&](const char* name) {
+      return model_settings.contains(name) && model_settings[name] != standard[name];
+    };
+    for (const char* name : {"score", "selection"})
+      require(
+          differs("pooling") || !differs(name), flag_name(name),
+          " does not apply: forecasts read the states of all steps (--pooling flatten); it needs --pooling "
+          "attention");
     return;
   }
   const std::pair<const char*, bool> of_tables[] = {{"steps_in", training.steps_in.has_value()},
@@ -414,7 +423,7 @@ SeriesOutcome train_series(const SeriesFiles& files, const SeriesTraining& train
                            const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
   check_settings<SeriesTraining>({training, options, model_settings});
-  check_form(files, training);
+  check_form(files, training, model_settings);
   observer.on_note("reading " + files.train);
   const Run run{files, training, model_settings, options, command, observer, should_stop};
   return is_cases(files.train) ? train_cases(run) : train_forecast(run);

@@ -209,6 +209,42 @@ void check_choices(const Training& training) {
   });
 }
 
+// A setting that means something only where another one has one of these values.
+struct Dependence {
+  std::string_view setting, on;
+  std::string_view values;     // separated by ", "
+  std::string_view task = {};  // empty: every task that has both
+};
+constexpr Dependence kDependences[] = {
+    {"score", "pooling", "attention, auto"},
+    {"selection", "pooling", "attention, auto"},
+    {"attention_width", "pooling", "attention"},
+    {"attention_width", "score", "additive, gated, concat"},
+    {"max_positions", "positions", "learned"},
+    {"window", "locality", "local_m, local_p"},
+    {"reduction", "gate", "se, cbam, sk"},
+    {"hidden", "pooling", "gated, additive", "clip"},
+    {"entropy", "attention", "hard", "caption"},
+    {"soft_share", "attention", "hard", "caption"},
+    {"baseline_decay", "attention", "hard", "caption"},
+    {"min_count", "tokenizer", "words", "caption"},
+};
+
+// Refuses a value that was given and that another setting makes meaningless. A file may hold it: files list all settings.
+template <class Training>
+void check_dependences(const Json& given, const TrainSettings<Training>& settings) {
+  const Json all = settings_json(settings);
+  for (const Dependence& rule : kDependences) {
+    const std::string on(rule.on);
+    if (!given.contains(std::string(rule.setting)) || !all.contains(on) || !all[on].is_string() ||
+        (!rule.task.empty() && rule.task != Training::kTask))
+      continue;
+    const auto value = all[on].get<std::string>();
+    require(contains(split_choices(rule.values), value), flag_name(rule.setting), " does not apply with ",
+            flag_name(on), " ", value, "; it needs ", rule.values);
+  }
+}
+
 }  // namespace
 
 template <class Training>
@@ -289,6 +325,7 @@ TrainSettings<Training> settle(const TrainRequest& request) {
   apply(request.file, settings, request.file_name.empty() ? "config" : request.file_name);
   apply(request.values, settings, "flags");
   check_settings(settings);
+  check_dependences(request.values, settings);
   return settings;
 }
 

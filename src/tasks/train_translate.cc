@@ -119,6 +119,17 @@ uint64_t fingerprint(const data::ParallelText& text) {
   return print.value();
 }
 
+// Settings of validation, without any.
+void check_unvalidated(const TranslateTraining& training) {
+  const TranslateTraining standard;
+  for (const auto& [name, given] :
+       {std::pair{"valid_sentences", training.valid_sentences != standard.valid_sentences},
+        {"tokenize", training.tokenize != standard.tokenize},
+        {"lowercase", training.lowercase != standard.lowercase}})
+    require(!given, flag_name(name),
+            " describes how validation computes BLEU; give --valid, or leave it out");
+}
+
 CardText card_text(const TranslateFiles& files) {
   const auto both = [](const std::string& source, const std::string& target) {
     return "`" + source + (target.empty() ? "`" : "` and `" + target + "`");
@@ -189,6 +200,7 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
                                 const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
   check_settings<TranslateTraining>({requested, options, model_settings});
+  if (files.valid_source.empty()) check_unvalidated(requested);
   // A model that cannot be read leaves no folder behind.
   const bool tuned = !requested.from.empty();
   LoadedTranslator loaded = tuned ? read_translation(requested.from, "float32") : LoadedTranslator{};

@@ -369,7 +369,12 @@ class Trainer::Run {
     t_.optimizer_.load_state(*SafetensorsFile(set / "optimizer.safetensors"));
     if (ema_) load_ema(set);
     t_.schedule_.load_state(member(json, "schedule", where), where + ": schedule");
-    t_.job_.seek(member(json, "position", where));
+    const Json& position = member(json, "position", where);
+    try {
+      t_.job_.seek(position);
+    } catch (const Error& error) {
+      fail(where, ": damaged; ", error.what(), "; remove the folder checkpoints to start anew");
+    }
     t_.context_.rng = Rng(Rng::State{rng.key, rng.drawn});
     t_.early_stopping_.state = early;
     t_.state_ = state;

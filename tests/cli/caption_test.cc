@@ -75,6 +75,15 @@ TEST_F(Captions, AreWrittenOneALine) {
   EXPECT_THAT(ask("info @model").out, HasSubstr("captioner (show_attend_tell)"));
 }
 
+TEST_F(Captions, AreWrittenWithInt8Too) {
+  model();
+  const Outcome exact = ask("caption @model @images/36.png"),
+                rounded = ask("caption @model @images/36.png --compute int8");
+  EXPECT_EQ(rounded.status, 0) << rounded.err;
+  EXPECT_EQ(rounded.out, exact.out);
+  EXPECT_EQ(ask("explain @model @images/36.png").status, 0);
+}
+
 TEST_F(Captions, AreShownWordByWord) {
   model();
   for (const char* ending : {"png", "svg", "pdf", "html", "json", "txt"}) {

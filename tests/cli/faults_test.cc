@@ -123,6 +123,35 @@ class Faults : public testing::Test {
         stride);
   }
 
+  // A verb that writes one file over an old one: the old or the new one is there, whole.
+  static void writing(const std::string& arguments, const std::string& name) {
+    const std::string out = file("work/written"), path = out + "/" + name, before = file("before-" + name);
+    fs::create_directory(before);
+    ASSERT_EQ(run(arguments + " --out " + before + "/" + name).status, 0);
+    const std::string whole = content(before + "/" + name);
+    ASSERT_GT(whole.size(), 9u);
+    std::ofstream(before + "/" + name) << "old";
+    for (const bool full : {false, true})
+      fail_everywhere(arguments + " --out " + path, before, out, full, [&](const Outcome& outcome) {
+        const std::string now = content(path);
+        EXPECT_TRUE(now == whole || (outcome.status != 0 && now == "old")) << now;
+      });
+  }
+
+  // A verb that writes a new folder: it is not there, or it is whole.
+  static void converting(const std::string& arguments) {
+    const std::string out = file("work/converted"), good = file("well-converted");
+    fs::remove_all(good);
+    ASSERT_EQ(run(arguments + " --out " + good).status, 0);
+    for (const bool full : {false, true})
+      fail_everywhere(arguments + " --out " + out, "", out, full, [&](const Outcome& outcome) {
+        EXPECT_TRUE(outcome.status != 0 || fs::exists(out));
+        if (!fs::exists(out)) return;
+        for (const auto& entry : fs::recursive_directory_iterator(good))
+          EXPECT_TRUE(content(entry.path()) == content(out / fs::relative(entry.path(), good)));
+      });
+  }
+
   // The command without faults ends as it would have. A state that was tried before is not tried again.
   static void expect_going_on(const std::string& command, const std::string& out, const std::string& weights,
                               std::set<std::string>& seen) {
@@ -199,6 +228,11 @@ TEST_F(Faults, TrainingAForecaster) {
                             kFewSteps);
 }
 
+TEST_F(Faults, TrainingAShipDetector) {
+  training("ships", "train partition --train scenes --scenes 4 --size 64 --width 4 --batch 2" +
+                        std::string(kFewSteps));
+}
+
 TEST_F(Faults, PreTrainingAnEncoder) {
   std::ofstream text(file("text.txt"));
   for (int i = 0; i < 24; ++i)
@@ -211,54 +245,59 @@ TEST_F(Faults, PreTrainingAnEncoder) {
 }
 
 TEST_F(Faults, ConvertingAModel) {
-  const std::string model = file("to-convert"), out = file("work/converted"), good = file("well-converted");
+  const std::string model = file("to-convert");
   ASSERT_EQ(run("train translate --train " + file("pairs.tsv") +
                 " --tokenizer words --preset tiny --model transformer --width 8 --heads 2 --hidden 16 "
                 "--encoder-layers 1 --decoder-layers 1 --steps 2 --out " +
                 model + kFewSteps)
                 .status,
             0);
-  ASSERT_EQ(run("convert " + model + " --to int8 --out " + good).status, 0);
-  for (const bool full : {false, true})
-    fail_everywhere(
-        "convert " + model + " --to int8 --out " + out, "", out, full, [&](const Outcome& outcome) {
-          EXPECT_TRUE(!fs::exists(out) ||
-                      content(out + "/model.safetensors") == content(good + "/model.safetensors"));
-          EXPECT_TRUE(outcome.status != 0 || fs::exists(out));
-        });
+  converting("convert " + model + " --to int8");
 }
 
-TEST_F(Faults, WritingAPicture) {
-  const std::string out = file("work/shown"), picture = out + "/pattern.svg", before = file("shown-before");
-  fs::create_directory(before);
-  std::ofstream(before + "/pattern.svg") << "old";
-  const std::string arguments = "pattern \"causal\" --n 8 --out " + picture;
-  for (const bool full : {false, true})
-    fail_everywhere(arguments, before, out, full, [&](const Outcome& outcome) {
-      const std::string now = content(picture);
-      EXPECT_TRUE(now.find("</svg>") != std::string::npos || (outcome.status != 0 && now == "old")) << now;
-    });
+TEST_F(Faults, ConvertingAnEncoder) {
+  const std::string model = file("to-lengthen"), text = file("lines.txt");
+  std::ofstream(text) << "the boat sails home .\nit lies still .\n\na red boat .\nthe blue one sails .\n";
+  ASSERT_EQ(
+      run("pretrain --train " + text +
+          " --preset tiny --vocabulary 100 --max-tokens 16 --batch 2 --width 8 --heads 2 --hidden 8 --steps 2 "
+          "--out " +
+          model + kFewSteps)
+          .status,
+      0);
+  converting("convert " + model + " --to longformer --max-tokens 600");
 }
 
-// The picture that a model folder's explanation is drawn to.
+TEST_F(Faults, WritingPictures) {
+  writing("pattern \"causal\" --n 8", "pattern.svg");
+  writing("scene 3 --size 64 --labels", "harbour.png");
+}
+
 TEST_F(Faults, ExplainingAText) {
-  const std::string model = file("to-explain"), out = file("work/explained"),
-                    before = file("explained-before");
+  const std::string model = file("to-explain");
   ASSERT_EQ(
       run("train classify --train " + file("train.tsv") +
           " --tokenizer words --preset tiny --embedding 8 --width 8 --steps 2 --out " + model + kFewSteps)
           .status,
       0);
-  fs::create_directory(before);
-  std::ofstream(before + "/map.svg") << "old";
-  for (const bool full : {false, true})
-    fail_everywhere(
-        "explain " + model + " 'the film is fine' --out " + out + "/map.svg", before, out, full,
-        [&](const Outcome& outcome) {
-          const std::string now = content(out + "/map.svg");
-          EXPECT_TRUE(now.find("</svg>") != std::string::npos || (outcome.status != 0 && now == "old"))
-              << now;
-        });
+  writing("explain " + model + " 'the film is fine'", "map.svg");
+}
+
+TEST_F(Faults, WritingWhatANetworkOfPicturesFinds) {
+  const std::string ships = file("to-search"), kernels = file("to-compare");
+  ASSERT_EQ(run("train partition --train scenes --scenes 2 --size 64 --width 4 --batch 1 --steps 2 --out " +
+                ships + kFewSteps)
+                .status,
+            0);
+  ASSERT_EQ(
+      run("train image --train " + file("pictures") +
+          " --preset tiny --size 8 --batch 2 --width 4 --gate sk --steps 2 --out " + kernels + kFewSteps)
+          .status,
+      0);
+  const std::string picture = file("pictures/white/1.png");
+  writing("partition " + ships + " " + picture, "ships.json");
+  writing("explain " + ships + " " + picture, "ships.svg");
+  writing("kernels " + kernels + " --test " + file("pictures") + " --scales 0.5,1", "curve.svg");
 }
 
 // What the demo writes besides its models, whose training is tested above: data, pictures and pages.

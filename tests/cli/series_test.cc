@@ -144,6 +144,8 @@ TEST_F(SeriesCommands, WhatDoesNotApplyOrIsWrongIsRefusedInOneLine) {
       {table + " --time-features hours", "did you mean 'hour'"},
       {table + " --steps-in 8 --patch 9", "more than the --steps-in 8"},
       {table + " --smoothing 0.1", "smoothing applies to classes"},
+      {table + " --score dot", "--score does not apply: forecasts read the states of all steps"},
+      {table + " --pooling mean --selection hard", "--selection does not apply with --pooling mean"},
       {table + " --channels both", "channels 'both'"},
       {table + " --valid " + file("test.ts"), "wanted the form of"},
       {cases + " --horizon 3", "--horizon applies to tables"},

@@ -1,6 +1,7 @@
 // IDX files and tar archives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstring>
@@ -75,6 +76,13 @@ TEST(Idx, ADamagedGzipIsRefused) {
   const std::string cut = folder.write("cut.gz", bytes);
   EXPECT_THAT(complaint(folder, [&] { read_idx(cut); }), ::testing::StartsWith("cut.gz: "));
   EXPECT_THAT(complaint(folder, [&] { read_idx(folder.path("none.gz")); }), HasSubstr("cannot open none.gz"));
+}
+
+TEST(Idx, AFifoIsRefusedInsteadOfWaitedFor) {
+  const TestFolder folder;
+  const std::string path = folder.path("fifo");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(complaint(folder, [&] { read_idx(path); }), HasSubstr("not a regular file"));
 }
 
 TEST(Idx, PicturesAndLabelsMustBeAsMany) {

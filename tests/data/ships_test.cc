@@ -15,6 +15,7 @@
 #include "data/hrsc.h"
 #include "io/file.h"
 #include "io/temporary_directory.h"
+#include "tensor/allocator.h"
 
 namespace fovea::data {
 namespace {
@@ -95,6 +96,17 @@ TEST(Ships, FittingKeepsTheShipsOnTheirPixels) {
   EXPECT_NEAR(small.ships[0].x, 48, 1e-9);
   EXPECT_NEAR(small.ships[0].y, 16, 1e-9);
   EXPECT_NEAR(small.ships[0].length, 19.2, 1e-9);
+}
+
+TEST(Ships, FittingALargePictureTakesTheMeanOfItsPixelsAndLittleMemory) {
+  Image board{1024, 2048, std::vector<uint8_t>(3 * 1024 * 2048)};
+  for (size_t i = 0; i < board.pixels.size(); ++i)
+    board.pixels[i] = (i / 3 + i / 3 / 2048) % 2 == 0 ? 200 : 0;
+  const int64_t before = memory_use().live_bytes;
+  reset_peak_memory();
+  const Image small = fitted(board, 64);
+  EXPECT_LT(memory_use().peak_bytes - before, 1 << 20);
+  for (const uint8_t value : small.pixels) ASSERT_EQ(value, 100);
 }
 
 TEST(HarbourScenes, TheSameNumberGivesTheSameSceneAndAnotherAnother) {

@@ -8,7 +8,9 @@
 #include "tasks/open.h"
 #include "tasks/untrained_captioner.h"
 #include "tasks/untrained_classifiers.h"
+#include "tasks/untrained_series.h"
 #include "tasks/untrained_translator.h"
+#include "tasks/untrained_vision.h"
 
 namespace {
 
@@ -28,10 +30,18 @@ struct Folders {
                                     Json{{"width", 8}, {"heads", 2}, {"hidden", 16}, {"layers", 2}}));
     tasks::save_image_classifier(all.path() / "6", tasks::untrained_image_classifier());
     tasks::save_captioner(all.path() / "7", tasks::untrained_captioner());
+    tasks::save_glimpse_classifier(all.path() / "8", tasks::untrained_glimpse_classifier("ram"));
+    tasks::save_glimpse_classifier(all.path() / "9", tasks::untrained_glimpse_classifier("soft"));
+    tasks::save_clip_classifier(all.path() / "10", tasks::untrained_clip_classifier());
+    tasks::save_partition(all.path() / "11", tasks::untrained_partition());
+    tasks::save_series(all.path() / "12", tasks::untrained_series(tasks::SeriesGoal::forecast));
+    tasks::save_series(all.path() / "13", tasks::untrained_series(tasks::SeriesGoal::classify, "lstm"));
+    tasks::save_series(all.path() / "14", tasks::untrained_series(tasks::SeriesGoal::regress));
+    tasks::save_image_classifier(all.path() / "15", tasks::untrained_vit());
   }
   FuzzFolder all;
 };
-constexpr unsigned kFolders = 8;
+constexpr unsigned kFolders = 16;  // '0' to '?' as the first byte
 
 }  // namespace
 

@@ -401,6 +401,12 @@ TEST(GlimpseModels, PathsAreDrawnOnlyWhenAskedFor) {
   EXPECT_EQ(path({.copies = 4, .seed = 3}), path({.copies = 4, .seed = 3}));
   EXPECT_NE(path({.copies = 4, .seed = 3}), path({.copies = 4, .seed = 4}));
   EXPECT_EQ(path({.copies = 4, .seed = 3}).size(), 3u * 4 * 2);
+  // The paths of the last picture do not depend on those before it.
+  const std::vector<float>
+      all = path({.copies = 4, .seed = 3}),
+      alone = network.trace(pictures.narrow(0, 2, 1), {.copies = 4, .seed = 3}).locations[1].to_vector();
+  EXPECT_EQ(std::vector<float>(all.end() - 8, all.end()), alone);
+  EXPECT_NE(std::vector<float>(all.begin(), all.begin() + 8), alone);
 }
 
 TEST(GlimpseModels, NonsenseIsRefused) {

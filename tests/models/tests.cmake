@@ -18,7 +18,7 @@ target_link_libraries(test_models_bert_in_use_test PRIVATE nlohmann_json::nlohma
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_test(NAME models/bert_in_use_test_sse4 COMMAND test_models_bert_in_use_test)
   set_tests_properties(models/bert_in_use_test_sse4 PROPERTIES LABELS unit
-                       ENVIRONMENT "OMP_WAIT_POLICY=passive;FOVEA_ISA=sse4")
+                       ENVIRONMENT "FOVEA_ISA=sse4")
 endif()
 fovea_test(models/image_test golden unit)
 target_compile_definitions(test_models_image_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")

@@ -13,8 +13,11 @@
 #include "models/registry/translators.h"
 #include "tasks/classifier.h"
 #include "tasks/image_classifier.h"
+#include "tasks/untrained_captioner.h"
 #include "tasks/untrained_classifiers.h"
+#include "tasks/untrained_series.h"
 #include "tasks/untrained_translator.h"
+#include "tasks/untrained_vision.h"
 #include "tensor/allocator.h"
 
 namespace fovea::tasks {
@@ -149,6 +152,43 @@ TEST_F(HostileConfig, OfAVisionTransformerIsRefusedAtOnce) {
   save_json(folder_ / "config.json", config);
   EXPECT_NE(refusal([&] { load_image_classifier(folder_); }).message.find("takes 16 x 16"),
             std::string::npos);
+}
+
+TEST_F(HostileConfig, OfAGlimpseClassifierIsRefusedAtOnce) {
+  for (const std::string model : {"ram", "soft"}) {
+    SCOPED_TRACE(model);
+    folder_ = directory_.path() / model;
+    save_glimpse_classifier(folder_, untrained_glimpse_classifier(model));
+    expect_bounds([&] { load_glimpse_classifier(folder_); },
+                  {"hidden", "features", "patch", "channels", "classes"});
+  }
+}
+
+TEST_F(HostileConfig, OfAClipClassifierIsRefusedAtOnce) {
+  save_clip_classifier(folder_, untrained_clip_classifier());
+  expect_bounds([&] { load_clip_classifier(folder_); },
+                {"filters", "features", "hidden", "channels", "classes", "height", "width"});
+}
+
+TEST_F(HostileConfig, OfACaptionerIsRefusedAtOnce) {
+  save_captioner(folder_, untrained_captioner());
+  expect_bounds([&] { load_captioner(folder_); }, {"embedding", "width", "vocabulary", "channels"});
+}
+
+TEST_F(HostileConfig, OfAShipDetectorIsRefusedAtOnce) {
+  save_partition(folder_, untrained_partition());
+  expect_bounds([&] { load_partition(folder_); }, {"width"});
+}
+
+TEST_F(HostileConfig, OfASeriesModelIsRefusedAtOnce) {
+  for (const std::string model : {"transformer", "lstm"})
+    for (const SeriesGoal goal : {SeriesGoal::forecast, SeriesGoal::classify, SeriesGoal::regress}) {
+      SCOPED_TRACE(message(model, " ", name_of(goal)));
+      folder_ = directory_.path() / message(model, name_of(goal));
+      save_series(folder_, untrained_series(goal, model));
+      expect_bounds([&] { load_series(folder_); },
+                    {"width", "layers", "features", "known", "window", "targets", "outputs"});
+    }
 }
 
 TEST(Settings, AreHeldToTheirRangesBeforeAnythingIsRead) {

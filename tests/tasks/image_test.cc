@@ -112,6 +112,10 @@ TEST_F(ImageTest, EveryGateLearnsAndIsShown) {
     for (const char* name : {"a.png", "a.svg", "a.pdf", "a.html", "a.json", "a.txt"})
       EXPECT_FALSE(explain_image_file(seen, name).empty()) << name;
     EXPECT_THAT(explain_image_text(seen), HasSubstr("dark, "));
+    if (gate != "cbam") {
+      EXPECT_THAT(explain_image_text(seen), HasSubstr("white is"));
+      EXPECT_THAT(explain_image_file(seen, "a.svg"), HasSubstr("every channel (columns)"));
+    }
     EXPECT_THAT(explain_image_file(seen, "a.html"), HasSubstr("<b>Fovea</b>"));
   }
 }
