@@ -1,34 +1,35 @@
-// A pointer network (Vinyals et al. 2015): attention whose weights are the answer. It reads a list of vectors and
-// points first at the one with the smallest, then at the one with the largest first coordinate. Trained on lists of
-// 5 to 14 vectors, it is tested on lists of 15 to 24.
+// A pointer network: attention whose weights are the answer. Given a list of vectors, one learned query points at the
+// vector with the smallest, another at the one with the largest first coordinate. Keys are made of each vector alone, so
+// that a list may have any length: trained on lists of 5 to 14 vectors, it is tested on lists of 15 to 24.
 //
 //   pointer_network [picture.svg]    trains, prints the share of wrong pointers, and draws where it looked
 #include <fovea/fovea.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace fovea;
 
 namespace {
 
-constexpr int64_t kFeatures = 3, kWidth = 32, kBatch = 64;
+constexpr int64_t kFeatures = 10, kHidden = 7;
 constexpr int kPointers = 2;  // smallest, largest
 
 // Lists of one length, side by side.
 struct Lists {
   int64_t count, length;
-  Tensor vectors;                          // [count * length, features], uniform in [0, 1)
+  Tensor vectors;                          // [count, length, features], normally distributed
   std::vector<int32_t> wanted[kPointers];  // [count] each: places
 };
 
 Lists draw(int64_t count, int64_t shortest, int64_t longest, Rng& rng) {
   Lists lists{count, shortest + rng.below(longest - shortest + 1), {}, {}};
-  lists.vectors = Tensor({count * lists.length, kFeatures});
-  for (float& x : lists.vectors.span()) x = rng.uniform();
+  lists.vectors = nn::normal({count, lists.length, kFeatures}, 0, 1, rng);
   for (int64_t i = 0; i < count; ++i) {
     const auto first = [&](int64_t place) {
       return lists.vectors.data()[(i * lists.length + place) * kFeatures];
@@ -46,78 +47,59 @@ Lists draw(int64_t count, int64_t shortest, int64_t longest, Rng& rng) {
 
 class PointerNetwork : public nn::Module {
  public:
-  explicit PointerNetwork(Rng& rng)
-      : encoder_({.input = kFeatures, .hidden = kWidth, .bidirectional = true}, rng),
-        start_(2 * kWidth, 2 * kWidth, rng),
-        decoder_(2 * kWidth, 2 * kWidth, rng) {
-    add_child("encoder", encoder_);
-    add_child("start", start_);
-    add_child("decoder", decoder_);
-    begin_ = add_parameter("begin", nn::uniform({1, 2 * kWidth}, -0.1f, 0.1f, rng));
-    score_ = {.W = add_parameter("W", nn::xavier_uniform({2 * kWidth, 2 * kWidth}, rng)),
-              .U = add_parameter("U", nn::xavier_uniform({2 * kWidth, 2 * kWidth}, rng)),
-              .v = add_parameter("v", nn::uniform({2 * kWidth}, -0.2f, 0.2f, rng))};
+  explicit PointerNetwork(Rng& rng) : key_(kFeatures, kHidden, rng) {
+    add_child("key", key_);
+    query_ = add_parameter("query", nn::normal({1, 1, kPointers, kHidden}, 0, 1, rng));
   }
 
-  // Of every pointer the weights [count, length] of the places it may point at.
-  std::vector<Var> operator()(const Lists& lists, nn::Context& context) const {
-    const int64_t count = lists.count, length = lists.length, width = 2 * kWidth;
-    const nn::RecurrentResult read =
-        encoder_(reshape(Var(lists.vectors), {count, length, kFeatures}), context);
-    const Var keys = reshape(read.out, {count, 1, length, width});
+  // Of every list the weights of each place, for every pointer: [count, 1, pointers, length].
+  Var operator()(const Lists& lists) const {
+    const Var keys = reshape(key_(Var(lists.vectors)), {lists.count, 1, lists.length, kHidden});
+    const Var queries = query_ + Var(Tensor::zeros({lists.count, 1, kPointers, kHidden}));
     // The values are the places themselves, as rows of the identity: what attention carries away is its weights.
-    Tensor places = Tensor::zeros({count, 1, length, length});
-    for (int64_t i = 0; i < count * length; ++i) places.data()[i * length + i % length] = 1;
-    LstmState state;
-    state.h = tanh(start_(mean(read.out, 1)));
-    state.c = Var(Tensor::zeros({count, width}));
-    Var input = gather(begin_, std::vector<int32_t>(static_cast<size_t>(count), 0));
-    std::vector<Var> pointers;
-    for (int i = 0; i < kPointers; ++i) {
-      state = decoder_(input, state);
-      const Var query = reshape(state.h, {count, 1, 1, width});
-      const Var weights = attention(query, keys, Var(places), {.score = additive()}, score_);
-      // What it points at is what it reads next.
-      input = reshape(attention(query, keys, keys, {.score = additive()}, score_), {count, width});
-      pointers.push_back(reshape(weights, {count, length}));
-    }
-    return pointers;
+    const Tensor places = Tensor::zeros({lists.count, 1, lists.length, lists.length});
+    for (int64_t i = 0; i < lists.count * lists.length; ++i)
+      places.data()[i * lists.length + i % lists.length] = 1;
+    return attention(queries, keys, Var(places), {.score = dot()});
   }
 
  private:
-  nn::LSTM encoder_;
-  nn::Linear start_;
-  nn::LSTMCell decoder_;
-  Var begin_;
-  AttentionParameters score_;
+  nn::Linear key_;
+  Var query_;
 };
 
-// The share of pointers that miss, over lists of these lengths.
-double error(const PointerNetwork& network, int64_t shortest, int64_t longest, Rng& rng) {
+// The weights of one pointer, [count, length].
+Var pointer(const Var& weights, int p) {
+  return reshape(slice(weights, 2, p, 1), {weights.size(0), weights.size(3)});
+}
+
+// The share of lists of these lengths in which a pointer misses.
+std::vector<double> errors(const PointerNetwork& network, int64_t shortest, int64_t longest, Rng& rng) {
+  constexpr int64_t kBatches = 500, kLists = 8;
   const NoGrad no_grad;
-  nn::Context context;
-  int64_t wrong = 0, all = 0;
-  for (int batch = 0; batch < 40; ++batch) {
-    const Lists lists = draw(kBatch, shortest, longest, rng);
-    const std::vector<Var> pointers = network(lists, context);
+  std::vector<double> share(kPointers);
+  for (int64_t batch = 0; batch < kBatches; ++batch) {
+    const Lists lists = draw(kLists, shortest, longest, rng);
+    const Var weights = network(lists);
     for (int p = 0; p < kPointers; ++p) {
-      const Tensor weights = pointers[static_cast<size_t>(p)].value().contiguous();
-      for (int64_t i = 0; i < lists.count; ++i, ++all) {
-        const float* row = weights.data() + i * lists.length;
-        wrong += std::max_element(row, row + lists.length) - row != lists.wanted[p][static_cast<size_t>(i)];
+      const Tensor rows = pointer(weights, p).value().contiguous();
+      for (int64_t i = 0; i < kLists; ++i) {
+        const float* row = rows.data() + i * lists.length;
+        const auto found = std::max_element(row, row + lists.length) - row;
+        if (found != lists.wanted[p][static_cast<size_t>(i)])
+          share[static_cast<size_t>(p)] += 1. / (kBatches * kLists);
       }
     }
   }
-  return static_cast<double>(wrong) / static_cast<double>(all);
+  return share;
 }
 
 // One list: a bar for each first coordinate, and below it the weights of both pointers.
 std::string picture(const PointerNetwork& network, Rng& rng) {
   const Lists lists = draw(1, 18, 18, rng);
   const NoGrad no_grad;
-  nn::Context context;
-  const std::vector<Var> pointers = network(lists, context);
-  constexpr int kCell = 32, kBars = 120, kLeft = 90, kTop = 24;
+  const Var weights = network(lists);
+  constexpr int kCell = 32, kBars = 150, kLeft = 110, kTop = 16, kZero = kTop + kBars / 2;
   char text[256];
   std::snprintf(
       text, sizeof text,
@@ -129,22 +111,22 @@ std::string picture(const PointerNetwork& network, Rng& rng) {
     std::snprintf(text, sizeof text, "<text x=\"8\" y=\"%d\">%s</text>\n", y, words);
     svg += text;
   };
-  label(kTop + kBars, "first coordinate");
+  label(kZero + 4, "first coordinate");
   label(kTop + kBars + kCell + 12, "smallest");
   label(kTop + kBars + 2 * kCell + 12, "largest");
   for (int64_t place = 0; place < lists.length; ++place) {
     const int x = kLeft + static_cast<int>(place) * kCell;
     const float value = lists.vectors.data()[place * kFeatures];
-    const int height = static_cast<int>(value * (kBars - 20));
+    const int height = static_cast<int>(std::abs(value) * 20);
     std::snprintf(
         text, sizeof text,
         "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#8aa4c8\"/><text x=\"%d\" y=\"%d\" "
         "font-size=\"10\" text-anchor=\"middle\">%.2f</text>\n",
-        x + 4, kTop + kBars - height, kCell - 8, height, x + kCell / 2, kTop + kBars - height - 4,
-        static_cast<double>(value));
+        x + 4, value < 0 ? kZero : kZero - height, kCell - 8, height, x + kCell / 2,
+        value < 0 ? kZero + height + 11 : kZero - height - 4, static_cast<double>(value));
     svg += text;
     for (int p = 0; p < kPointers; ++p) {
-      const float weight = pointers[static_cast<size_t>(p)].value().contiguous().data()[place];
+      const float weight = pointer(weights, p).value().contiguous().data()[place];
       const int shade = 255 - static_cast<int>(235 * weight);
       std::snprintf(text, sizeof text,
                     "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"rgb(%d,%d,255)\" "
@@ -158,26 +140,37 @@ std::string picture(const PointerNetwork& network, Rng& rng) {
 
 }  // namespace
 
+// As in the notebook of github.com/thomlake/pytorch-attention, whose errors on lists of 15 to 24 are 1.8 % (smallest) and
+// 1.5 % (largest): vectors of 10 features, keys of 7, 1 600 lists to train on in batches of 8, ten passes. There the loss
+// is the squared error of the vector that is pointed at; here it is the cross-entropy of the place.
 int main(int count, char** arguments) {
-  constexpr int kSteps = 1500;
+  constexpr int kBatches = 200, kPasses = 10;
   Rng rng(7);
+  std::vector<Lists> batches;
+  for (int i = 0; i < kBatches; ++i) batches.push_back(draw(8, 5, 14, rng));
   const PointerNetwork network(rng);
-  train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = 3e-3});
-  nn::Context context{.training = true};
-  for (int step = 1; step <= kSteps; ++step) {
-    const Lists lists = draw(kBatch, 5, 14, rng);
-    optimizer.clear_grad();
-    const std::vector<Var> pointers = network(lists, context);
-    // Cross entropy of log-weights is -log of the wanted place's weight: they sum to 1 already.
-    const Var loss = cross_entropy(log(pointers[0] + 1e-9f), lists.wanted[0]) +
-                     cross_entropy(log(pointers[1] + 1e-9f), lists.wanted[1]);
-    loss.backward();
-    optimizer.step(3e-3 * (1 - 0.98 * step / kSteps));  // near ties are learnt at the end
-    if (step % 300 == 0) std::printf("step %4d  loss %.4f\n", step, static_cast<double>(loss.value().item()));
+  constexpr double kRate = 0.02;
+  train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = kRate});
+  int step = 0;
+  for (int pass = 1; pass <= kPasses; ++pass) {
+    double sum = 0;
+    for (const Lists& lists : batches) {
+      optimizer.clear_grad();
+      const Var weights = network(lists);
+      // Cross entropy of log-weights is -log of the wanted place's weight: they sum to 1 already.
+      const Var loss = cross_entropy(log(pointer(weights, 0) + 1e-9f), lists.wanted[0]) +
+                       cross_entropy(log(pointer(weights, 1) + 1e-9f), lists.wanted[1]);
+      loss.backward();
+      optimizer.step(kRate * (1 - static_cast<double>(step++) /
+                                      (kBatches * kPasses)));  // near ties are learnt at the end
+      sum += static_cast<double>(loss.value().item());
+    }
+    std::printf("pass %2d  loss %.4f\n", pass, sum / kBatches);
   }
-  const double short_error = error(network, 5, 14, rng), long_error = error(network, 15, 24, rng);
-  std::printf("wrong pointers: %.2f %% on lists of 5 to 14, %.2f %% on lists of 15 to 24\n",
-              100 * short_error, 100 * long_error);
+  const std::vector<double> as_trained = errors(network, 5, 14, rng), longer = errors(network, 15, 24, rng);
+  for (const auto& [lengths, share] : {std::pair{"5 to 14", as_trained}, {"15 to 24", longer}})
+    std::printf("wrong pointers on lists of %s: %.2f %% (smallest), %.2f %% (largest)\n", lengths,
+                100 * share[0], 100 * share[1]);
   if (count > 1) std::ofstream(arguments[1]) << picture(network, rng);
-  return long_error < 0.05 ? 0 : 1;
+  return longer[0] <= 0.018 && longer[1] <= 0.015 ? 0 : 1;
 }

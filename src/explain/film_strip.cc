@@ -38,8 +38,8 @@ PictureSize paint(const FilmStrip& strip, const Painter& painter) {
       std::max(1.0, std::ceil(kLeastSide / static_cast<double>(std::min(strip.height, strip.width))));
   const double width = zoom * static_cast<double>(strip.width),
                height = zoom * static_cast<double>(strip.height);
-  const float most =
-      strip.weights.empty() ? 0 : *std::max_element(strip.weights.begin(), strip.weights.end());
+  float most = 0;
+  for (const float weight : strip.weights) most = std::max(most, std::abs(weight));
   const auto across = static_cast<size_t>(strip.across);
   double right = kMargin + title.width;
   for (size_t begin = 0; begin < strip.frames.size(); begin += across) {
@@ -50,10 +50,10 @@ PictureSize paint(const FilmStrip& strip, const Painter& painter) {
       const float weight = strip.weights[begin + i];
       const double x = kMargin + kHole + static_cast<double>(i) * step;
       painter.pixels(strip.frames[begin + i], strip.height, strip.width, x, y + kFilm, zoom);
-      const bool leads = weight == most;
+      const bool leads = std::abs(weight) == most;
       if (leads) painter.frame(kLead, x, y + kFilm, width, height, 3);
       const double below = y + height + 2 * kFilm + 3,
-                   bar = most > 0 ? kBar * double{weight} / double{most} : 0;
+                   bar = most > 0 ? kBar * std::abs(double{weight}) / double{most} : 0;
       painter.fill({0.94, 0.94, 0.94}, x, below, width, kBar);
       painter.fill(leads ? kLead : kOther, x, below + kBar - bar, width, bar);
       painter.text(std::to_string(begin + i), x + 2, below + kBar + 1, kText, {}, {0.5, 0.5, 0.5});

@@ -1,6 +1,7 @@
 #include "models/clip.h"
 
 #include "autograd/ops.h"
+#include "models/class_loss.h"
 
 namespace fovea::models {
 namespace {
@@ -29,7 +30,8 @@ ClipClassifier::ClipClassifier(const ClipConfig& config, Rng& rng)
       fc_(places(config.height) * places(config.width) * second_filters(config), config.features, rng),
       pooling_({.width = config.features,
                 .pooling = nn::frame_pooling_named(config.pooling),
-                .hidden = config.hidden},
+                .hidden = config.hidden,
+                .selection = config.selection},
                rng),
       output_(config.features, config.classes, rng) {
   add_child("conv1", conv1_);
@@ -53,7 +55,10 @@ Var ClipClassifier::features(const Tensor& frames, nn::Context& context) const {
 
 Var ClipClassifier::loss(const Tensor& frames, std::span<const int64_t> lengths,
                          std::span<const int32_t> labels, nn::Context& context) const {
-  return cross_entropy(output_(pooling_(features(frames, context), lengths).out), labels);
+  context.rows_of_example.assign(lengths.size(), 1);
+  const Var seen = features(frames, context);
+  const Var logits = output_(pooling_(seen, lengths, context).out);
+  return class_loss(logits, labels, 0, context);
 }
 
 ClipResult ClipClassifier::classify(const Tensor& frames, std::span<const int64_t> lengths) const {

@@ -18,6 +18,7 @@ struct ClipConfig {
   int64_t channels = 1;
   int64_t height = 28, width = 28;
   std::string pooling = "gated";
+  std::string selection = "soft";
   int64_t filters = 20;
   int64_t features = 128;
   int64_t hidden = 64;
@@ -37,6 +38,10 @@ struct ClipConfig {
             "pooling", &T::pooling,
             "how frames become one answer: gated (w . tanh(V h) * sigmoid(U h)), additive (w . tanh(V h)), dot, or "
             "without attention mean or max"},
+        Field{
+            "selection", &T::selection,
+            "how the scores of frames become weights: soft, hard (one frame, trained by REINFORCE), gumbel(1), "
+            "sparsemax, top_k(4), sigmoid or identity"},
         Sized{"filters", &T::filters,
               "filters of the first 5 x 5 convolution; the second has 2.5 times as many", kWidths},
         Sized{"features", &T::features, "features of a frame", kWidths},

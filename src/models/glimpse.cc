@@ -9,6 +9,7 @@
 #include "autograd/ops_gaussian.h"
 #include "io/record_file.h"
 #include "kernels/conv/glimpse.h"
+#include "models/class_loss.h"
 #include "nn/choices.h"
 
 namespace fovea::models {
@@ -229,13 +230,9 @@ GlimpseTrace Ram::trace(const Tensor& pictures, const Rollouts& rollouts) const 
 SoftGlimpses::SoftGlimpses(const SoftGlimpseConfig& config, Rng& rng)
     : GlimpseClassifier(in_range(config), rng),
       config_(config),
-      spec_{.selection = parse_selection(config.selection)},
+      spec_{.selection = nn::trained_selection(config.selection, "glimpse model")},
       query_(config.hidden, config.features, rng),
       key_(config.hidden, config.features, rng) {
-  require(
-      spec_.selection.kind != SelectionKind::argmax,
-      "glimpse model: selection argmax: no gradient reaches the query through it; choose hard, which is trained by "
-      "REINFORCE and takes the largest score at use");
   add_child("query", query_);
   add_child("key", key_);
 }
@@ -270,9 +267,7 @@ SoftGlimpses::Walk SoftGlimpses::walk(const Tensor& pictures, nn::Context& conte
 Var SoftGlimpses::loss(const Tensor& pictures, std::span<const int32_t> labels, nn::Context& context) const {
   context.rows_of_example.assign(static_cast<size_t>(pictures.size(0)), 1);
   const Var logits = classify(walk(pictures, context, false).states.back());
-  const Var losses = cross_entropy(logits, labels, {.reduction = Reduction::none});
-  if (context.choices.empty()) return mean(losses);
-  return mean(losses) + nn::choices_loss(context, losses.value().span());
+  return class_loss(logits, labels, 0, context);
 }
 
 GlimpseTrace SoftGlimpses::trace(const Tensor& pictures, const Rollouts& rollouts) const {

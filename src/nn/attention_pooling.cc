@@ -47,15 +47,11 @@ Var one_head(const Var& x) {
 AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& rng)
     : gated_(options.score == "gated"),
       score_(gated_ ? dot() : score_named(options.score)),
-      selection_(parse_selection(options.selection)),
+      selection_(trained_selection(options.selection, "pooling")),
       keys_([this] {
         if (!gated_) return std::vector<Projection::Part>{{weight_}};
         return std::vector<Projection::Part>{{weight_, bias_}, {gate_weight_, gate_bias_}};
       }) {
-  require(
-      selection_.kind != SelectionKind::argmax,
-      "pooling: selection argmax: no gradient reaches the query through it; choose hard, which is trained by "
-      "REINFORCE and takes the largest score at use");
   require(score_.kind == ScoreKind::additive || score_.kind == ScoreKind::dot ||
               score_.kind == ScoreKind::scaled_dot || score_.kind == ScoreKind::cosine,
           "pooling: score '", options.score,

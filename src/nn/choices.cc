@@ -7,6 +7,15 @@
 
 namespace fovea::nn {
 
+Selection trained_selection(const std::string& text, const char* who) {
+  const Selection selection = parse_selection(text);
+  require(
+      selection.kind != SelectionKind::argmax, who,
+      ": selection argmax: no gradient reaches the query through it; choose hard, which is trained by REINFORCE and "
+      "takes the largest score at use");
+  return selection;
+}
+
 void keep_choices(Context& context, const Var& log_probability) {
   require(
       !context.rows_of_example.empty(),

@@ -9,10 +9,15 @@
 
 #include <optional>
 #include <span>
+#include <string>
 
+#include "attention/spec.h"
 #include "nn/module.h"
 
 namespace fovea::nn {
+
+// The selection of a layer that is trained, from its text. Throws Error, which `who` begins, on argmax: it trains nothing.
+Selection trained_selection(const std::string& text, const char* who);
 
 // Called by layers. log_probability: [B, H, N], of N rows in each of B sequences. Throws Error where the model
 // does not say which rows belong to which example (Context::rows_of_example): its loss cannot reward them.

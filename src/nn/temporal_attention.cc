@@ -10,6 +10,7 @@
 
 #include "autograd/ops.h"
 #include "base/fields.h"
+#include "nn/choices.h"
 #include "nn/init.h"
 
 namespace fovea::nn {
@@ -88,7 +89,11 @@ FramePooling frame_pooling_named(const std::string& name) {
   fail("unknown pooling '", name, "'", name_hint(name, known));
 }
 
-TemporalAttention::TemporalAttention(const TemporalAttentionOptions& options, Rng& rng) : options_(options) {
+TemporalAttention::TemporalAttention(const TemporalAttentionOptions& options, Rng& rng)
+    : options_(options), selection_(trained_selection(options.selection, "temporal attention")) {
+  const bool scored = options.pooling != FramePooling::mean && options.pooling != FramePooling::max;
+  require(scored || selection_ == soft(), "temporal attention: got the selection '", options.selection,
+          "' for a pooling without scores; choose gated, additive or dot, or leave the selection out");
   require(options.width > 0 && options.hidden > 0, "temporal attention: got a width of ", options.width,
           " and ", options.hidden, " hidden features, expected more than 0");
   if (options.pooling == FramePooling::dot) query_ = add_parameter("query", constant({options.width}, 0));
@@ -117,28 +122,40 @@ Var TemporalAttention::queries(int64_t clips) const {
 
 // features: [frames, d], what the scores are computed from; values: [frames, n], what is pooled.
 PooledFrames TemporalAttention::pool(const Var& features, const Var& values, std::span<const int64_t> lengths,
-                                     bool weights, std::string_view name) const {
+                                     Context& context, bool weights, std::string_view name) const {
   if (options_.pooling == FramePooling::max) return {largest(values, lengths), {}};
   const auto clips = static_cast<int64_t>(lengths.size());
   AttentionSpec spec{
       .pattern = documents(std::vector<int64_t>(lengths.size(), 1), {lengths.begin(), lengths.end()})};
   if (options_.pooling != FramePooling::dot) spec.score = dot();  // the learned vector has a scale of its own
+  spec.selection = selection_;
+  AttentionRequest request{.training = context.training,
+                           .weights = weights,
+                           .name = name,
+                           .site = {.kind = AttentionSite::Kind::gate}};
+  if (context.training && draws(selection_)) request.seed = context.next_seed();
   const Var keys = keys_of(features);
   const AttentionResult found =
       attend(queries(clips), reshape(keys, {1, 1, keys.size(0), keys.size(1)}),
-             reshape(values, {1, 1, values.size(0), values.size(1)}), spec,
-             {.weights = weights, .name = name, .site = {.kind = AttentionSite::Kind::gate}});
+             reshape(values, {1, 1, values.size(0), values.size(1)}), spec, request);
+  if (found.log_probability.defined()) keep_choices(context, found.log_probability);
   return {reshape(found.output, {clips, values.size(1)}),
           weights ? own_weights(found.weights.contiguous(), lengths) : Tensor()};
 }
 
 PooledFrames TemporalAttention::operator()(const Var& x, std::span<const int64_t> lengths, bool weights,
                                            std::string_view name) const {
+  Context use;
+  return (*this)(x, lengths, use, weights, name);
+}
+
+PooledFrames TemporalAttention::operator()(const Var& x, std::span<const int64_t> lengths, Context& context,
+                                           bool weights, std::string_view name) const {
   const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   require(x.rank() == 2 && x.size(1) == options_.width && x.size(0) == total,
           "temporal attention: got input of shape ", x.shape(), " for ", lengths.size(), " clips with ",
           total, " frames in all, expected [", total, ", ", options_.width, "]");
-  return pool(x, x, lengths, weights, name);
+  return pool(x, x, lengths, context, weights, name);
 }
 
 Var TemporalAttention::operator()(const Var& x, const Frames& frames, std::string_view name) const {
@@ -152,7 +169,8 @@ Var TemporalAttention::operator()(const Var& x, const Frames& frames, std::strin
   if (existing.some_missing) values = gather(values, existing.rows);
   const Var features =
       places == 1 ? values : mean(reshape(values, {values.size(0), places, width}), 1, false);
-  const Var out = pool(features, values, existing.lengths, false, name).out;
+  Context use;
+  const Var out = pool(features, values, existing.lengths, use, false, name).out;
   return x.rank() == 3 ? out : reshape(out, {clips, x.size(2), x.size(3), width});
 }
 

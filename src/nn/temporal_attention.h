@@ -27,6 +27,9 @@ struct TemporalAttentionOptions {
   int64_t width = 0;  // features of a frame
   FramePooling pooling = FramePooling::gated;
   int64_t hidden = 128;  // additive, gated: rows of V and U
+  // How scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity, as of AttentionPooling.
+  // Mean and max have soft alone.
+  std::string selection = "soft";
 };
 
 struct PooledFrames {
@@ -49,22 +52,27 @@ class TemporalAttention : public Module {
  public:
   TemporalAttention(const TemporalAttentionOptions& options, Rng& rng);
 
-  // Clips of any lengths, one after the other. x: [frames, d]; lengths: of the clips, which add up to frames.
+  // Clips of any lengths, one after the other. x: [frames, d]; lengths: of the clips, which add up to frames. A model that
+  // trains with a hard selection sets Context::rows_of_example before (nn/choices.h).
+  PooledFrames operator()(const Var& x, std::span<const int64_t> lengths, Context& context,
+                          bool weights = false, std::string_view name = {}) const;
+  // The same at use.
   PooledFrames operator()(const Var& x, std::span<const int64_t> lengths, bool weights = false,
                           std::string_view name = {}) const;
   // Padded clips. x: [B, T, d] -> [B, d]; or [B, T, H, W, d] -> [B, H, W, d], the score of a frame computed from the mean
-  // of its places. A missing frame has weight 0 and gradient 0 exactly, whatever it holds.
+  // of its places. A missing frame has weight 0 and gradient 0 exactly, whatever it holds. Nothing is drawn.
   Var operator()(const Var& x, const Frames& frames = {}, std::string_view name = {}) const;
 
  private:
-  PooledFrames pool(const Var& features, const Var& values, std::span<const int64_t> lengths, bool weights,
-                    std::string_view name) const;
+  PooledFrames pool(const Var& features, const Var& values, std::span<const int64_t> lengths,
+                    Context& context, bool weights, std::string_view name) const;
   // What meets the query. x: [frames, d]
   Var keys_of(const Var& x) const;
   // The same query for all: [1, 1, clips, width of a key].
   Var queries(int64_t clips) const;
 
   TemporalAttentionOptions options_;
+  Selection selection_;
   Var query_;
   std::unique_ptr<Linear> v_, u_;
 };

@@ -1,6 +1,7 @@
 #include "tasks/clip_classifier.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/stop_check.h"
 #include "io/file.h"
@@ -116,15 +117,17 @@ std::optional<double> weight_on_keys(const data::Clips& clips, std::span<const f
   double sum = 0;
   int64_t counted = 0;
   for (int64_t c = 0; c < clips.count(); ++c) {
-    double share = 0;
+    double on_keys = 0, all = 0;
     bool has_key = false;
     for (int64_t f = clips.starts[static_cast<size_t>(c)]; f < clips.starts[static_cast<size_t>(c) + 1];
          ++f) {
+      const double weight = std::abs(weights[static_cast<size_t>(f)]);  // identity: of any sign and sum
+      all += weight;
       if (clips.key[static_cast<size_t>(f)] == 0) continue;
       has_key = true;
-      share += weights[static_cast<size_t>(f)];
+      on_keys += weight;
     }
-    sum += share;
+    if (all > 0) sum += on_keys / all;
     counted += has_key;
   }
   if (counted == 0) return {};

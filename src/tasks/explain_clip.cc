@@ -74,11 +74,12 @@ std::string explain_clip_file(const ClipExplanation& explanation, const std::fil
 std::string explain_clip_text(const ClipExplanation& e, size_t columns) {
   std::string text = prediction_text(e.prediction, e.labels) + "\n";
   const size_t room = std::clamp<size_t>(columns, 30, 200) - 20;
-  const float most = *std::max_element(e.weights.begin(), e.weights.end());
+  float most = 0;
+  for (const float weight : e.weights) most = std::max(most, std::abs(weight));
   for (size_t t = 0; t < e.weights.size(); ++t) {
     text += message("frame ", t, '\t', weight_text(e.weights[t]), '\t');
-    const auto bar =
-        static_cast<size_t>(most > 0 ? std::lround(static_cast<float>(room) * e.weights[t] / most) : 0);
+    const auto bar = static_cast<size_t>(
+        most > 0 ? std::lround(static_cast<float>(room) * std::abs(e.weights[t]) / most) : 0);
     for (size_t i = 0; i < bar; ++i) text += "█";
     text += '\n';
   }

@@ -218,6 +218,12 @@ TEST_F(Faults, TrainingACaptioner) {
                            " --picture-size 32 --blocks 5 --min-count 1 --width 8 --embedding 8" + kFewSteps);
 }
 
+TEST_F(Faults, TrainingAPartition) {
+  training(
+      "partition",
+      std::string("train partition --train scenes --scenes 4 --size 64 --batch 2 --width 4") + kFewSteps);
+}
+
 TEST_F(Faults, TrainingAForecaster) {
   std::ofstream table(file("table.csv"));
   table << "time,load\n";

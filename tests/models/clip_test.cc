@@ -64,12 +64,17 @@ TEST(ClipClassifier, SameBitsForAnyNumberOfThreads) {
   Rng pixels(3);
   for (float& value : frames.span()) value = pixels.uniform();
   const std::vector<int64_t> lengths = {5, 11, 7};
-  for (const char* pooling : {"gated", "mean", "max"}) {
+  for (const auto& [pooling, selection] : {std::pair{"gated", "soft"},
+                                           {"gated", "hard"},
+                                           {"dot", "gumbel(1)"},
+                                           {"mean", "soft"},
+                                           {"max", "soft"}}) {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3}) {
       set_num_threads(threads);
       Rng rng(2);
-      const ClipClassifier network({.classes = 3, .pooling = pooling, .dropout = 0.2f}, rng);
+      const ClipClassifier network(
+          {.classes = 3, .pooling = pooling, .selection = selection, .dropout = 0.2f}, rng);
       nn::Context context{.training = true, .rng = Rng(6)};
       network.loss(frames, lengths, std::vector<int32_t>{0, 1, 2}, context).backward();
       std::vector<float> all;
@@ -78,8 +83,8 @@ TEST(ClipClassifier, SameBitsForAnyNumberOfThreads) {
       results.push_back(std::move(all));
     }
     set_num_threads(0);
-    EXPECT_EQ(results[0], results[1]) << pooling;
-    EXPECT_EQ(results[0], results[2]) << pooling;
+    EXPECT_EQ(results[0], results[1]) << pooling << ' ' << selection;
+    EXPECT_EQ(results[0], results[2]) << pooling << ' ' << selection;
   }
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
+#include <optional>
 
 #include "autograd/ops.h"
 #include "autograd/ops_loss.h"
@@ -17,7 +19,7 @@ namespace {
 
 // One learned query over three states, and a loss for each that may be chosen.
 constexpr float kStates[3][2] = {{1, 0.5f}, {-0.5f, 1}, {0.2f, -1}};
-constexpr float kLosses[3] = {0.3f, 2, -1};
+constexpr float kLosses[3] = {2.3f, 4, 1};
 constexpr float kQuery[2] = {0.4f, -0.3f};
 
 double expected_loss(double q0, double q1) {
@@ -30,34 +32,77 @@ double expected_loss(double q0, double q1) {
   return loss / sum;
 }
 
-TEST(Choices, GradientIsThatOfTheExpectedLossByEnumeration) {
-  constexpr int64_t kExamples = 200000;
-  Rng rng(1);
-  const AttentionPooling pooling({.width = 2, .score = "dot", .selection = "hard"}, rng);
-  pooling.parameters()[0].value.set_value(Tensor::from({kQuery[0], kQuery[1]}, {2}));
-  std::vector<float> states;
-  for (int64_t e = 0; e < kExamples; ++e) states.insert(states.end(), kStates[0], kStates[0] + 6);
-  Context context{.training = true, .rng = Rng(3)};
-  context.rows_of_example.assign(kExamples, 1);
-  const Var out =
-      pooling(Var(Tensor::from(states, {3 * kExamples, 2})), std::vector<int64_t>(kExamples, 3), context);
-  std::vector<float> losses;
-  for (int64_t e = 0; e < kExamples; ++e)
-    for (int j = 0; j < 3; ++j)
-      if (out.value().data()[2 * e] == kStates[j][0]) losses.push_back(kLosses[j]);
-  ASSERT_EQ(losses.size(), static_cast<size_t>(kExamples));
-  const Var loss = choices_loss(context, losses);
-  EXPECT_EQ(loss.value().item(), 0);  // the loss that is reported stays what it was
-  EXPECT_TRUE(context.choices.empty());
-  loss.backward();
-  const std::vector<float> gradient = pooling.parameters()[0].value.grad().to_vector();
+double slope(int axis) {
   constexpr double h = 1e-4;
-  EXPECT_NEAR(gradient[0],
-              (expected_loss(kQuery[0] + h, kQuery[1]) - expected_loss(kQuery[0] - h, kQuery[1])) / (2 * h),
-              0.01);
-  EXPECT_NEAR(gradient[1],
-              (expected_loss(kQuery[0], kQuery[1] + h) - expected_loss(kQuery[0], kQuery[1] - h)) / (2 * h),
-              0.01);
+  const auto at = [&](double step) {
+    return expected_loss(kQuery[0] + (axis == 0 ? step : 0), kQuery[1] + (axis == 1 ? step : 0));
+  };
+  return (at(h) - at(-h)) / (2 * h);
+}
+
+// Batches of examples that each draw one of the three states.
+class ThreeStates {
+ public:
+  explicit ThreeStates(int64_t examples) : examples_(examples) {
+    pooling_.parameters()[0].value.set_value(Tensor::from({kQuery[0], kQuery[1]}, {2}));
+    std::vector<float> states;
+    for (int64_t e = 0; e < examples; ++e) states.insert(states.end(), kStates[0], kStates[0] + 6);
+    states_ = Var(Tensor::from(states, {3 * examples, 2}));
+  }
+  // What training takes as the gradient of the query, for the draws of a new batch.
+  std::vector<float> gradient(std::optional<float> baseline = {}) {
+    pooling_.clear_grad();
+    context_.rows_of_example.assign(static_cast<size_t>(examples_), 1);
+    const Var out = pooling_(states_, std::vector<int64_t>(static_cast<size_t>(examples_), 3), context_);
+    std::vector<float> losses;
+    for (int64_t e = 0; e < examples_; ++e)
+      for (int j = 0; j < 3; ++j)
+        if (out.value().data()[2 * e] == kStates[j][0]) losses.push_back(kLosses[j]);
+    EXPECT_EQ(losses.size(), static_cast<size_t>(examples_));
+    const Var loss = choices_loss(context_, losses, baseline);
+    EXPECT_EQ(loss.value().item(), 0);  // the loss that is reported stays what it was
+    EXPECT_TRUE(context_.choices.empty());
+    loss.backward();
+    return pooling_.parameters()[0].value.grad().to_vector();
+  }
+
+ private:
+  int64_t examples_;
+  Rng rng_{1};
+  AttentionPooling pooling_{{.width = 2, .score = "dot", .selection = "hard"}, rng_};
+  Context context_{.training = true, .rng = Rng(3)};
+  Var states_;
+};
+
+TEST(Choices, GradientIsThatOfTheExpectedLossByEnumeration) {
+  const std::vector<float> gradient = ThreeStates(200000).gradient();
+  for (int axis = 0; axis < 2; ++axis) EXPECT_NEAR(gradient[static_cast<size_t>(axis)], slope(axis), 0.01);
+}
+
+// Small batches: the mean of the others' losses is a rough baseline, but still one.
+TEST(Choices, TheBaselineOfTheOthersIsUnbiasedAndLowersTheVariance) {
+  constexpr int kBatches = 20000;
+  std::vector<double> variance;
+  for (const std::optional<float> baseline : {std::optional<float>(), std::optional<float>(0.0f)}) {
+    ThreeStates batches(8);
+    double sum[2] = {}, squares[2] = {};
+    for (int b = 0; b < kBatches; ++b) {
+      const std::vector<float> gradient = batches.gradient(baseline);
+      for (size_t i = 0; i < 2; ++i) {
+        sum[i] += gradient[i];
+        squares[i] += double{gradient[i]} * gradient[i];
+      }
+    }
+    variance.push_back(0);
+    for (int i = 0; i < 2; ++i) {
+      const double mean = sum[i] / kBatches, own = squares[i] / kBatches - mean * mean;
+      EXPECT_NEAR(mean, slope(i), 4.5 * std::sqrt(own / kBatches)) << "with" << (baseline ? "out" : "");
+      variance.back() += own;
+    }
+  }
+  std::cout << "variance of the gradient of 8 examples: " << variance[1] << " without a baseline, "
+            << variance[0] << " with the mean loss of the others\n";
+  EXPECT_LT(variance[0], 0.9 * variance[1]);
 }
 
 // Six states (marker, payload). One is marked; its payload is the label, those of the others say nothing. With
@@ -166,9 +211,9 @@ TEST(Pooling, TakesEverySelectionThatCanBeTrained) {
   std::vector<float> numbers;
   for (int i = 0; i < 9 * 4; ++i) numbers.push_back(static_cast<float>(rng.normal()));
   const std::vector<int64_t> lengths{4, 0, 5};
-  for (const char* score : {"additive", "dot", "scaled_dot", "cosine(2)"})
+  for (const char* score : {"additive", "gated", "dot", "scaled_dot", "cosine(2)"})
     for (const char* selection : {"soft", "soft(0.3)", "hard", "gumbel(0.5)", "gumbel(1,straight_through)",
-                                  "sparsemax", "top_k(2)", "sigmoid"}) {
+                                  "sparsemax", "top_k(2)", "sigmoid", "identity"}) {
       Rng draw(1);
       const AttentionPooling pooling({.width = 4, .score = score, .selection = selection}, draw);
       const Var states(Tensor::from(numbers, {9, 4}), true);

@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "autograd/ops.h"
 #include "io/safetensors.h"
+#include "nn/attention_pooling.h"
+#include "nn/choices.h"
+#include "nn/init.h"
 
 namespace fovea::nn {
 namespace {
@@ -154,6 +158,51 @@ TEST(TemporalAttention, ShowsTheWeightsOfExistingFramesToAnObserver) {
         << "an untrained query sees all frames alike";
     EXPECT_NEAR(everything.seen.data()[7 + t], t < 5 ? 0 : 1 / 2.0, 1e-6);
   }
+}
+
+// The two layers that pool by a learned query differ in what they pool and in the names of their parameters alone.
+TEST(TemporalAttention, ChoosesFramesAsPoolingOfTextsChoosesWords) {
+  const std::vector<int64_t> lengths = {4, 0, 5};
+  const std::map<std::string, std::string> names = {{"weight", "v.weight"},
+                                                    {"bias", "v.bias"},
+                                                    {"gate_weight", "u.weight"},
+                                                    {"gate_bias", "u.bias"},
+                                                    {"query", "query"}};
+  Rng numbers(9);
+  const Tensor states = normal({9, 4}, 0, 1, numbers);
+  for (const char* pooling : {"dot", "additive", "gated"})
+    for (const char* selection :
+         {"soft", "hard", "gumbel(0.5)", "sparsemax", "top_k(2)", "sigmoid", "identity"}) {
+      SCOPED_TRACE(std::string(pooling) + " " + selection);
+      Rng rng(1);
+      const std::string score = pooling == std::string("dot") ? "scaled_dot" : pooling;
+      const AttentionPooling words({.width = 4, .score = score, .hidden = 3, .selection = selection}, rng);
+      const TemporalAttention frames(
+          {.width = 4, .pooling = frame_pooling_named(pooling), .hidden = 3, .selection = selection}, rng);
+      std::map<std::string, Var> of_frames;
+      for (const auto& [name, parameter] : frames.parameters()) of_frames[name] = parameter;
+      for (const auto& [name, parameter] : words.parameters())
+        of_frames.at(names.at(name)).set_value(parameter.value().clone());
+      const auto train = [&](const auto& pool) {
+        Context context{.training = true, .rng = Rng(6)};
+        context.rows_of_example = {1, 1, 1};
+        const Var x(states.clone(), true), out = pool(x, context);
+        Var loss = sum(out * out);
+        if (!context.choices.empty()) loss = loss + choices_loss(context, std::vector<float>{1, 2, 4});
+        loss.backward();
+        return std::pair{out.value().contiguous(), x.grad()};
+      };
+      const auto [wanted, wanted_grad] =
+          train([&](const Var& x, Context& c) { return words(x, lengths, c); });
+      const auto [got, grad] = train([&](const Var& x, Context& c) { return frames(x, lengths, c).out; });
+      expect_near(got, wanted, "out");
+      expect_near(grad, wanted_grad, "dx");
+      for (const auto& [name, parameter] : words.parameters())
+        expect_near(of_frames.at(names.at(name)).grad(), parameter.grad(), name);
+      Context use;
+      expect_near(frames(Var(states), lengths).out.value(), words(Var(states), lengths, use).value(),
+                  "at use");
+    }
 }
 
 TEST(TemporalAttention, UnknownNamesAndShapesAreRefused) {

@@ -102,6 +102,27 @@ TEST_F(ClipTest, BagsAreLearntAndAttentionFindsTheirKeys) {
   }
 }
 
+TEST_F(ClipTest, EverySelectionTrainsAndIsShown) {
+  for (const std::string selection : {"hard", "gumbel(1)", "sparsemax", "top_k(2)", "sigmoid", "identity"}) {
+    SCOPED_TRACE(selection);
+    settings_["selection"] = selection;
+    files_.out = folder_ / ("s" + selection);
+    options_.steps =
+        selection == "hard" ? 20 : 240;  // one draw of ten finds the key at first: that takes longer
+    EXPECT_GE(train().best, selection == "hard" ? 0 : 85);
+    const auto model = tasks::open(files_.out);
+    const Evaluation evaluation = model->evaluate({files_.valid});
+    ASSERT_EQ(evaluation.details.size(), 1u);
+    EXPECT_GE(evaluation.details[0].second, 0);
+    EXPECT_LE(evaluation.details[0].second, 1) << "a share, also of weights of any sign";
+    const Input clip = read_input(files_.out / "clips" / "1");
+    for (const char* form : {".png", ".json", ".txt", ""})
+      EXPECT_LT(model->explain(clip, {}, form).content.size(), 100'000u) << form;
+  }
+  settings_ = {{"pooling", "mean"}, {"selection", "hard"}};
+  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("a pooling without scores"));
+}
+
 TEST_F(ClipTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
   options_.steps = 30;
   train();

@@ -3,44 +3,71 @@
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "kernels/scratch.h"
 
 namespace fovea::kernels {
 namespace {
 
-// One window of one picture. Sums the rows of pixels that belong to a row of cells, each pixel into its cell.
-void window(const GlimpseShape& s, const float* picture, const float* location, int scale, float* y) {
+// Sums of neighbours: y[i] = factor (x[2 i] + x[2 i + 1]) for i in [0, count), each of `channels` values.
+void halve(const float* __restrict__ x, int64_t count, int64_t channels, float factor,
+           float* __restrict__ y) {
+  if (channels == 1) {
+    for (int64_t i = 0; i < count; ++i) y[i] = factor * (x[2 * i] + x[2 * i + 1]);
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t c = 0; c < channels; ++c)
+        y[i * channels + c] = factor * (x[2 * i * channels + c] + x[(2 * i + 1) * channels + c]);
+  }
+}
+
+// One window of one picture. The rows of pixels that belong to a row of cells are summed, then, scale times, neighbours.
+void window(const GlimpseShape& s, const float* picture, const float* location, int scale,
+            const ReduceKernels& kernels, float* y) {
   const int64_t zoom = int64_t{1} << scale, side = s.patch * zoom, channels = s.channels;
   const int64_t top = glimpse_start(location[0], s.height, side),
                 left = glimpse_start(location[1], s.width, side);
   const int64_t first = std::max<int64_t>(0, left), last = std::min(s.width, left + side);
-  const float share = 1 / static_cast<float>(zoom * zoom);
-  for (int64_t cell_row = 0; cell_row < s.patch; ++cell_row) {
-    float* const cells = y + cell_row * s.patch * channels;
-    std::fill(cells, cells + s.patch * channels, 0.0f);
+  const auto inside = (last - first) * channels;
+  if (inside <= 0) {
+    std::fill_n(y, s.patch * s.patch * channels, 0.0f);
+    return;
+  }
+  float* const sums = scratch_floats(0, side * channels);
+  float* const halved = scratch_floats(1, side * channels);
+  for (int64_t cell_row = 0; cell_row < s.patch; ++cell_row, y += s.patch * channels) {
     const int64_t begin = std::max<int64_t>(0, top + cell_row * zoom),
                   end = std::min(s.height, top + (cell_row + 1) * zoom);
-    for (int64_t row = begin; row < end; ++row) {
-      const float* const pixels = picture + row * s.width * channels;
-      if (scale == 0 && first < last)
-        std::copy(pixels + first * channels, pixels + last * channels, cells + (first - left) * channels);
-      else
-        for (int64_t column = first; column < last; ++column)
-          for (int64_t c = 0; c < channels; ++c)
-            cells[((column - left) >> scale) * channels + c] += pixels[column * channels + c];
+    if (begin >= end) {
+      std::fill_n(y, s.patch * channels, 0.0f);
+      continue;
     }
-    if (scale > 0)
-      for (int64_t i = 0; i < s.patch * channels; ++i) cells[i] *= share;
+    float* from = scale == 0 ? y : sums;
+    float* const seen = from + (first - left) * channels;
+    std::fill(from, seen, 0.0f);
+    std::fill(seen + inside, from + side * channels, 0.0f);
+    const float* const pixels = picture + (begin * s.width + first) * channels;
+    if (end - begin == 1)
+      std::copy_n(pixels, inside, seen);
+    else
+      kernels.sum_rows(pixels, end - begin, inside, s.width * channels, seen);
+    for (int64_t cells = side / 2; cells >= s.patch; cells /= 2) {
+      const bool done = cells == s.patch;
+      float* const to = done ? y : from == sums ? halved : sums;
+      halve(from, cells, channels, done ? 1 / static_cast<float>(zoom * zoom) : 1.0f, to);
+      from = to;
+    }
   }
 }
 
 }  // namespace
 
-void glimpses(const GlimpseShape& s, const float* x, const float* locations, float* y) {
+void glimpses(const GlimpseShape& s, const float* x, const float* locations, float* y,
+              const ReduceKernels& kernels) {
   const int64_t picture = s.height * s.width * s.channels, cells = s.patch * s.patch * s.channels;
   parallel_for(s.rows(), 8, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       for (int64_t scale = 0; scale < s.scales; ++scale)
-        window(s, x + row / s.copies * picture, locations + 2 * row, static_cast<int>(scale),
+        window(s, x + row / s.copies * picture, locations + 2 * row, static_cast<int>(scale), kernels,
                y + (row * s.scales + scale) * cells);
   });
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/vector/reduce.h"
+
 namespace fovea::kernels {
 
 struct GlimpseShape {
@@ -28,7 +30,8 @@ inline int64_t glimpse_start(float location, int64_t size, int64_t side) {
 
 // x: [pictures, height, width, channels]; locations: [rows, 2], vertical then horizontal;
 // y: [rows, scales, patch, patch, channels], the mean of the pixels of each cell, with zeros outside of the picture.
-void glimpses(const GlimpseShape& shape, const float* x, const float* locations, float* y);
+void glimpses(const GlimpseShape& shape, const float* x, const float* locations, float* y,
+              const ReduceKernels& kernels = reduce_kernels());
 
 // The same, written to be read.
 namespace scalar {

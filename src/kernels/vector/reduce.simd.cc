@@ -17,18 +17,26 @@ double sum(const float* x, int64_t count) {
   return total;
 }
 
-// Four rows at a time: one visit to y for each, and shorter chains of additions.
+// Four rows at a time: one visit to y for each, and shorter chains of additions. The first ones are written, not added.
 void sum_rows(const float* x, int64_t rows, int64_t columns, int64_t stride, float* y) {
-  for_vectors(columns, [y](int64_t j, int64_t lanes) HWY_ATTR { store(hn::Zero(d), y + j, lanes); });
-  int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) {
-    const float *x0 = x + i * stride, *x1 = x0 + stride, *x2 = x1 + stride, *x3 = x2 + stride;
+  const auto four = [=](int64_t i, int64_t j, int64_t lanes) HWY_ATTR {
+    const float *x0 = x + i * stride + j, *x1 = x0 + stride, *x2 = x1 + stride, *x3 = x2 + stride;
+    return hn::Add(hn::Add(load(x0, lanes), load(x1, lanes)), hn::Add(load(x2, lanes), load(x3, lanes)));
+  };
+  if (rows < 4) {
     for_vectors(columns, [=](int64_t j, int64_t lanes) HWY_ATTR {
-      const V four = hn::Add(hn::Add(load(x0 + j, lanes), load(x1 + j, lanes)),
-                             hn::Add(load(x2 + j, lanes), load(x3 + j, lanes)));
-      store(hn::Add(load(y + j, lanes), four), y + j, lanes);
+      V sum = hn::Zero(d);
+      for (int64_t i = 0; i < rows; ++i) sum = hn::Add(sum, load(x + i * stride + j, lanes));
+      store(sum, y + j, lanes);
     });
+    return;
   }
+  for_vectors(columns, [=](int64_t j, int64_t lanes) HWY_ATTR { store(four(0, j, lanes), y + j, lanes); });
+  int64_t i = 4;
+  for (; i + 4 <= rows; i += 4)
+    for_vectors(columns, [=](int64_t j, int64_t lanes) HWY_ATTR {
+      store(hn::Add(load(y + j, lanes), four(i, j, lanes)), y + j, lanes);
+    });
   for (; i < rows; ++i) {
     const float* x0 = x + i * stride;
     for_vectors(columns, [=](int64_t j, int64_t lanes) HWY_ATTR {
