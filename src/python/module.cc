@@ -5,7 +5,9 @@
 #include "base/parallel.h"
 #include "python/attention.h"
 #include "python/errors.h"
+#include "python/masks.h"
 #include "python/tasks.h"
+#include "python/torch_call.h"
 #include "python/train.h"
 
 namespace nb = nanobind;
@@ -15,6 +17,8 @@ NB_MODULE(_core, module) {
   module.attr("__version__") = FOVEA_VERSION;
   fovea::python::translate_errors();
   fovea::python::add_attention(module);
+  fovea::python::add_masks(module);
+  fovea::python::add_torch_calls(module);
   fovea::python::add_tasks(module);
   fovea::python::add_train(module);
   module.def("set_num_threads", &fovea::set_num_threads, nb::arg("count"),

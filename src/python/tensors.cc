@@ -35,7 +35,7 @@ const ExchangeApi* find_api(PyObject* type) {
 }
 
 // Kept for the two types met last: Tensor and nn.Parameter. Called with the GIL.
-const ExchangeApi* api_of(PyObject* type) {
+const ExchangeApi* api_of_type(PyObject* type) {
   static struct Known {
     PyObject* type = nullptr;
     const ExchangeApi* api = nullptr;
@@ -65,12 +65,26 @@ StridedOutput described(const ExchangeApi& api, nb::handle tensor) {
   return array;
 }
 
+const ExchangeApi* api_of(nb::handle object) {
+  return api_of_type(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
+}
+
 }  // namespace
+
+bool is_ready(nb::handle tensor) {
+  const ExchangeApi* const api = api_of(tensor);
+  nb::dlpack::dltensor found;
+  if (api == nullptr) return false;
+  if (api->describe(tensor.ptr(), &found) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  return found.device.device_type == nb::device::cpu::value && found.dtype == nb::dtype<float>();
+}
 
 StridedOutput tensor_view(nb::handle tensor) {
   if (tensor.is_none()) return {};
-  if (const ExchangeApi* api = api_of(reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr()))))
-    return described(*api, tensor);
+  if (const ExchangeApi* api = api_of(tensor)) return described(*api, tensor);
   const auto sizes = nb::cast<std::vector<int64_t>>(tensor.attr("shape"));
   const auto strides = nb::cast<std::vector<int64_t>>(tensor.attr("stride")());
   check_rank(sizes.size());

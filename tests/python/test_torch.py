@@ -343,3 +343,41 @@ def test_ten_thousand_calls_leave_nothing_behind():
     calls(5000)
     assert [sys.getrefcount(x) for x in (q, k, v, mask)] == references
     assert resident() - before < 8 * 2**20
+
+
+def test_calls_through_the_ops_equal_direct_ones():
+    # A profiler looks at every op, so nothing is left out; a graph may also be made directly and differentiated under one.
+    for make in (lambda x: x, lambda x: x.transpose(1, 2).contiguous().transpose(1, 2)):
+        q, k, v = (make(x.detach()).requires_grad_() for x in tensors(kv_heads=4))
+        mask = torch.rand(9, 13) < 0.7
+        for options in ({}, {"mask": mask}, {"dropout_p": 0.3}):
+            torch.manual_seed(3)
+            direct = fovea.torch.attention(q, k, v, **options)
+            upstream = torch.randn_like(direct)
+            wanted = torch.autograd.grad(direct, (q, k, v), upstream, retain_graph=True)
+            with torch.profiler.profile():
+                torch.manual_seed(3)
+                seen = fovea.torch.attention(q, k, v, **options)
+                of_seen = torch.autograd.grad(seen, (q, k, v), upstream)
+                of_direct = torch.autograd.grad(direct, (q, k, v), upstream)
+            assert torch.equal(seen, direct) and seen.stride() == direct.stride()
+            for a, b, c in zip(wanted, of_seen, of_direct):
+                assert torch.equal(a, b) and torch.equal(a, c) and a.stride() == b.stride()
+
+
+def test_gradients_of_some_inputs_only():
+    q, k, v = tensors()
+    out = fovea.torch.attention(q, k.detach(), v)
+    upstream = torch.randn_like(out)
+    found = torch.autograd.grad(out, (q, v), upstream)
+    wanted = torch.autograd.grad(fovea.torch.attention(q, k, v), (q, v), upstream)
+    assert all(torch.equal(a, b) for a, b in zip(found, wanted))
+
+
+def test_inputs_changed_before_backward_are_an_error():
+    q, k, v = tensors()
+    k2 = k * 1
+    out = fovea.torch.attention(q, k2, v)
+    k2.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()

@@ -1,12 +1,13 @@
 """The ops fovea::attention and fovea::attention_backward, and attention() over them.
 
 The ops are plain functions of tensors (no gradient of their own); gradients come from an autograd.Function around them,
-which costs a call less than registering them. Where nobody looks (see _is_direct) the ops are left out as well.
+which costs a call less than registering them. Where nobody looks (see _is_direct) the ops are left out as well. A call of
+eight tokens takes a few microseconds, so each line of that way counts: it does in C++ what it can, once for many calls.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -35,8 +36,8 @@ _library.define(
 _library.define(f"attention_weights({_INPUTS}, {_OPTIONS}, int[] heads, int[] rows) -> Tensor", tags=_tags)
 
 
-def _new_results(q: Tensor, v: Tensor, lse: bool) -> Tuple[Tensor, Tensor]:
-    """Memory for the output and the log-sum-exp; the second is empty where it is not wanted."""
+def _new_results(q: Tensor, v: Tensor, lse: bool) -> Tuple[Tensor, Optional[Tensor]]:
+    """Memory for the output and, where it is wanted, the log-sum-exp."""
     try:
         batch, heads, queries, _ = q.shape
         _, _, _, width = v.shape
@@ -44,9 +45,10 @@ def _new_results(q: Tensor, v: Tensor, lse: bool) -> Tuple[Tensor, Tensor]:
         raise ValueError(
             f"attention: got q {list(q.shape)}, v {list(v.shape)}, wanted [batch, heads, tokens, features] each"
         ) from None
+    row = heads * width
     # [B, Nq, H, Dv] in memory, so that heads join for free.
-    out = q.new_empty_strided((batch, heads, queries, width), (queries * heads * width, width, heads * width, 1))
-    return out, q.new_empty((batch, heads, queries) if lse else (0,))
+    out = q.new_empty_strided((batch, heads, queries, width), (queries * row, width, row, 1))
+    return out, q.new_empty_strided((batch, heads, queries), (heads * queries, queries, 1)) if lse else None
 
 
 def _gradient_like(x: Tensor, is_qkv: bool) -> Tensor:
@@ -56,62 +58,68 @@ def _gradient_like(x: Tensor, is_qkv: bool) -> Tensor:
     return torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-_Places = Tuple[int, ...]  # which argument of the op each tensor is
+# Options and places (which argument of an op each tensor is) of a call: places, then those of _OPTIONS that are no tensors.
+_Key = Tuple[Any, ...]
 _Tensors = Tuple[Tensor, ...]
 
-
-def _without_seed(places: _Places, tensors: _Tensors) -> Tuple[_Places, _Tensors, int]:
-    if places[-1] != _SEED:
-        return places, tensors, 0
-    return places[:-1], tensors[:-1], int(tensors[-1])
+_Called = Tuple[_core.Call, _Key]
+_MOST_CALLS = 256
+_calls: Dict[Any, _Called] = {}
 
 
-def _compute(places: _Places, tensors: _Tensors, options: tuple, lse: bool) -> Tuple[Tensor, Tensor]:
-    places, tensors, seed = _without_seed(places, tensors)
+def _call_of(key: _Key, calls: Dict[Any, _Called], name: Any = None) -> _Called:
+    """The same object for the same key. calls: lives no longer than the mask whose number is in the key. name: instead of the key."""
+    called = calls.get(name or key)
+    if called is None:
+        if len(calls) >= _MOST_CALLS:
+            calls.clear()
+        called = calls[name or key] = (_core.Call(*key), key)
+    return called
+
+
+def _compute(call: _core.Call, tensors: _Tensors, lse: bool) -> Tuple[Tensor, Optional[Tensor]]:
     out, sums = _new_results(tensors[0], tensors[2], lse)
-    _core.raw_forward(places, tensors, out, sums if lse else None, *options, seed, torch.get_num_threads())
+    call.forward(tensors, out, sums, _threads())
     return out, sums
 
 
-def _differentiate(
-    places: _Places, tensors: _Tensors, options: tuple, out: Tensor, lse: Tensor, d_out: Tensor, wanted: Sequence[bool]
-) -> Tuple[Optional[Tensor], ...]:
-    """A gradient for each tensor that wants one, None for the others; the seed is not among them."""
-    places, tensors, seed = _without_seed(places, tensors)
-    gradients = tuple(
-        [_gradient_like(x, place < 3) if wants else None for place, x, wants in zip(places, tensors, wanted)]
-    )
-    _core.raw_backward(places, tensors, out, lse, d_out, gradients, *options, seed, torch.get_num_threads())
-    return gradients
-
+_QKV = (0, 1, 2)  # places
+_are_ready = _core.are_ready
+_threads = torch.get_num_threads
+_empty_like = torch.empty_like
 
 # The ops: the arguments of _INPUTS and the seed, then the other _OPTIONS, then their own.
 
 
-def _given(arguments: Sequence[Any]) -> Tuple[_Places, _Tensors, tuple]:
-    """Places, tensors and options from the arguments that all ops share."""
+def _given(arguments: Sequence[Any]) -> Tuple[_core.Call, _Tensors]:
+    """What is called, and with which tensors, from the arguments that all ops share."""
     places = tuple(place for place, x in enumerate(arguments[: _SEED + 1]) if x is not None)
     for x in arguments[:3]:
         if x.dtype is not torch.float32:
             raise ValueError(f"fovea::attention: got {x.dtype}, wanted float32")
-    return places, tuple(arguments[place] for place in places), tuple(arguments[_SEED + 1 :])
+    options = (tuple(x) if isinstance(x, list) else x for x in arguments[_SEED + 1 :])
+    return _core.Call(places, *options), tuple(arguments[place] for place in places)
 
 
 def _attention_cpu(*arguments):
     *shared, lse = arguments
-    return _compute(*_given(shared), lse)
+    call, tensors = _given(shared)
+    out, sums = _compute(call, tensors, lse)
+    return out, out.new_empty(0) if sums is None else sums
 
 
 def _attention_fake(*arguments):
     q, _, v, *_, lse = arguments
-    return _new_results(q, v, lse)
+    out, sums = _new_results(q, v, lse)
+    return out, out.new_empty(0) if sums is None else sums
 
 
 def _backward_cpu(*arguments):
     *shared, out, lse, d_out, wanted = arguments
-    places, tensors, options = _given(shared)
-    wanted = [place < _SEED and wanted[place] for place in places]
-    return [x for x in _differentiate(places, tensors, options, out, lse, d_out, wanted) if x is not None]
+    call, tensors = _given(shared)
+    wanted = [wants for x, wants in zip(shared, (*wanted, False)) if x is not None]
+    found = call.backward((out, *tensors), lse, d_out, (False, *wanted), _empty_like, _gradient_like, _threads())
+    return [x for x in found if x is not None]
 
 
 def _backward_fake(*arguments):
@@ -125,10 +133,9 @@ def _weights_fake(*arguments):
 
 def _weights_cpu(*arguments):
     *shared, heads, rows = arguments
-    places, tensors, options = _given(shared)
-    places, tensors, seed = _without_seed(places, tensors)
+    call, tensors = _given(shared)
     weights = _weights_fake(*arguments)
-    _core.raw_weights(places, tensors, heads, rows, weights, *options, seed, torch.get_num_threads())
+    call.weights(tensors, heads, rows, weights, _threads())
     return weights
 
 
@@ -143,17 +150,18 @@ _backward_op = _register("attention_backward", _backward_cpu, _backward_fake)
 _weights_op = _register("attention_weights", _weights_cpu, _weights_fake)
 
 
+_is_compiling = torch.compiler.is_compiling
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_transforms = torch._C._functorch.peek_interpreter_stack
+_is_profiled = torch._C._autograd._profiler_enabled
+
+
 def _is_direct() -> bool:
     """Whether an op may be left out and its kernel called: nobody traces, fakes, profiles or transforms the calls."""
-    return (
-        not torch.compiler.is_compiling()
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and not torch._C._autograd._profiler_enabled()
-    )
+    return not _is_compiling() and _dispatch_modes() == 0 and _transforms() is None and not _is_profiled()
 
 
-def _spread(places: _Places, tensors: Sequence[Tensor]) -> List[Optional[Tensor]]:
+def _spread(places: Sequence[int], tensors: Sequence[Tensor]) -> List[Optional[Tensor]]:
     """The tensors as arguments of an op."""
     arrays: List[Optional[Tensor]] = [None] * (_SEED + 1)
     for place, tensor in zip(places, tensors):
@@ -161,18 +169,20 @@ def _spread(places: _Places, tensors: Sequence[Tensor]) -> List[Optional[Tensor]
     return arrays
 
 
+def _refuse_second_derivatives() -> None:
+    raise NotImplementedError("fovea: second derivatives of attention are not implemented")
+
+
 class _Attention(torch.autograd.Function):
-    # call: all but the tensors, as one argument, since each costs time: places, options, the plan that keeps the mask,
-    # whether the call is direct, and whether lse is returned.
+    """Through the ops, where somebody looks, and with lse."""
+
+    # key, plan: not tensors; plan keeps the mask that the key names.
     @staticmethod
-    def forward(ctx, call, *tensors):
-        places, options, _, direct, return_lse = call
-        if direct:
-            out, lse = _compute(places, tensors, options, True)
-        else:
-            out, lse = _forward_op(*_spread(places, tensors), *options, True)
+    def forward(ctx, key, plan, return_lse, *tensors):
+        places, *options = key
+        out, lse = _forward_op(*_spread(places, tensors), *options, True)
         ctx.save_for_backward(out, lse, *tensors)
-        ctx.call = call
+        ctx.key, ctx.plan = key, plan
         if not return_lse:
             return out
         ctx.mark_non_differentiable(lse)
@@ -181,27 +191,55 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_out, *_):
-        needed = ctx.needs_input_grad[1:]
+        needed = ctx.needs_input_grad[3:]
         if d_out is None:
-            return (None,) * (1 + len(needed))
+            return (None,) * (3 + len(needed))
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            raise NotImplementedError("fovea: second derivatives of attention are not implemented")
-        saved = ctx.saved_tensors
-        out, lse, tensors = saved[0], saved[1], saved[2:]
-        places, options, _, _, _ = ctx.call
+            _refuse_second_derivatives()
+        return (None, None, None, *_through_op(ctx.key, ctx.saved_tensors, needed, d_out))
+
+
+def _through_op(key: _Key, saved: _Tensors, needed: Sequence[bool], d_out: Tensor) -> Tuple[Optional[Tensor], ...]:
+    (places, *options), (out, lse, *tensors) = key, saved
+    wanted = [False] * _SEED
+    for place, needs in zip(places, needed):
+        if needs:
+            wanted[place] = True
+    found = iter(_backward_op(*_spread(places, tensors), *options, out, lse, d_out, wanted))
+    return tuple(next(found) if needs else None for needs in needed)
+
+
+class _DirectAttention(torch.autograd.Function):
+    """Without the ops, where nobody looks. One argument beside the tensors, since each costs time: the call and its key."""
+
+    @staticmethod
+    def forward(ctx, called, *tensors):
+        out, lse = called[0].output_and_lse(tensors, _empty_like, _threads())
+        ctx.save_for_backward(out, *tensors)
+        ctx.called = (*called, lse)
+        return out
+
+    @staticmethod
+    def backward(ctx, d_out):
+        if _grad_enabled():
+            _refuse_second_derivatives()
+        call, key, lse = ctx.called
         if _is_direct():
-            found = _differentiate(places, tensors, options, out, lse, d_out, needed)
-            return (None, *found, None) if len(found) < len(needed) else (None, *found)
-        wanted = [False] * _SEED
-        for place, needs in zip(places, needed):
-            if needs:
-                wanted[place] = True
-        found = iter(_backward_op(*_spread(places, tensors), *options, out, lse, d_out, wanted))
-        return (None, *(next(found) if needs else None for needs in needed))
+            return call.backward(
+                ctx.saved_tensors, lse, d_out, ctx.needs_input_grad, _empty_like, _gradient_like, _threads()
+            )
+        # lse is no tensor here: the op computes it again.
+        (places, *options), (_, *tensors) = key, ctx.saved_tensors
+        out, lse = _forward_op(*_spread(places, tensors), *options, True)
+        return (None, *_through_op(key, (out, lse, *tensors), ctx.needs_input_grad[1:], d_out))
 
 
-# What Function.apply() does after it has looked for transforms, of which there are none where a call is direct.
-_direct_apply = super(torch.autograd.Function, _Attention).apply
+_grad_enabled = torch.is_grad_enabled
+# What Function.apply() does after it has looked for transforms, of which there are none where a call is direct; and what
+# the engine's call of backward() comes to after it has looked which of its two names it has.
+_direct_apply = super(torch.autograd.Function, _DirectAttention).apply
+if hasattr(_DirectAttention, "_backward_cls"):
+    _DirectAttention._backward_cls.apply = _DirectAttention.backward
 
 
 class AttentionOutput(NamedTuple):
@@ -245,14 +283,15 @@ def plan_mask(mask: Tensor) -> _core.Mask:
 
 
 class NumberedMask(NamedTuple):
-    """A mask with the number by which the ops know it as long as `mask` lives."""
+    """A mask with the number by which the ops know it as long as `mask` lives, and the calls that name it."""
 
     mask: _core.Mask
     number: int
+    calls: Dict[Any, _Called]
 
 
 def numbered(mask: _core.Mask) -> NumberedMask:
-    return NumberedMask(mask, _core.mask_number(mask))
+    return NumberedMask(mask, _core.mask_number(mask), {})
 
 
 def _split_mask(mask: Any) -> Tuple[Optional[NumberedMask], Optional[Tensor]]:
@@ -270,8 +309,8 @@ def _split_mask(mask: Any) -> Tuple[Optional[NumberedMask], Optional[Tensor]]:
     return None, _prepared("mask", mask)
 
 
-def _counts(counts: Any) -> List[int]:
-    return [int(count) for count in (counts.tolist() if isinstance(counts, Tensor) else counts)]
+def _counts(counts: Any) -> Tuple[int, ...]:
+    return tuple(int(count) for count in (counts.tolist() if isinstance(counts, Tensor) else counts))
 
 
 def attention(
@@ -308,6 +347,16 @@ def attention(
     scaled_dot_product_attention, and draws from PyTorch's generator; training: hard and gumbel selections draw. The
     other arguments are those of fovea.attention.
     """
+    direct = _is_direct()
+    if (
+        direct and mask is None and bias is None and slopes is None and relative is None and position is None and sink is None
+        and W is None and U is None and b is None and score_vector is None and lengths is None and query_lengths is None
+        and documents is None and not dropout_p and not training and not return_lse and not weights and _are_ready(q, k, v)
+    ):  # fmt: skip
+        called = _calls.get(spec) or _call_of((_QKV, spec, None, None, None, 0, 0.0, False), _calls, spec)
+        if _grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+            return _direct_apply(called, q, k, v)
+        return called[0].output((q, k, v), _empty_like, _threads())
     places = [0, 1, 2]
     tensors = [_prepared("q", q), _prepared("k", k), _prepared("v", v)]
     for place, given in enumerate((bias, slopes, relative, position, sink, W, U, b, score_vector), 3):
@@ -326,7 +375,8 @@ def attention(
         training = True
         places.append(_SEED)
         tensors.append(torch.randint(2**62, ()))
-    options = (
+    key = (
+        tuple(places),
         spec,
         None if lengths is None else _counts(lengths),
         None if query_lengths is None else _counts(query_lengths),
@@ -335,16 +385,21 @@ def attention(
         dropout_p,
         training,
     )
-    places = tuple(places)
-    direct = _is_direct()
-    if torch.is_grad_enabled() and any([x.requires_grad for x in tensors]):
-        apply = _direct_apply if direct else _Attention.apply
-        found = apply((places, options, plan, direct, return_lse), *tensors)
-        output, lse = found if return_lse else (found, None)
-    elif direct:
-        output, lse = _compute(places, tuple(tensors), options, return_lse)
+    tensors = tuple(tensors)
+    lse = None
+    differentiable = torch.is_grad_enabled() and any([x.requires_grad for x in tensors])
+    if not direct or (return_lse and differentiable):
+        if differentiable:
+            found = _Attention.apply(key, plan, return_lse, *tensors)
+            output, lse = found if return_lse else (found, None)
+        else:
+            output, lse = _forward_op(*_spread(key[0], tensors), *key[1:], return_lse)
     else:
-        output, lse = _forward_op(*_spread(places, tensors), *options, return_lse)
+        called = _call_of(key, _calls if plan is None else plan.calls)
+        if differentiable:
+            output = _direct_apply(called, *tensors)
+        else:
+            output, lse = _compute(called[0], tensors, return_lse)
     if q.dtype is not torch.float32:
         output = output.to(q.dtype)
     if not return_lse and weights is False:
@@ -354,5 +409,5 @@ def attention(
     if wants_weights:
         heads, rows = (range(count) if named is None else named for named, count in ((heads, q.shape[1]), (rows, q.shape[2])))
         with torch.no_grad():
-            shown = _weights_op(*_spread(places, tensors), *options, list(heads), list(rows))
+            shown = _weights_op(*_spread(places, tensors), *key[1:], list(heads), list(rows))
     return AttentionOutput(output, lse if return_lse else None, shown)
