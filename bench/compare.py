@@ -38,6 +38,9 @@ class Worker:
                                         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL)
         greeting = json.loads(self.process.stdout.readline() or "{}")
+        if not greeting:
+            print(f"bench: {script} failed on {name} and is left out; run it alone to see why: "
+                  f"{sys.executable} bench/{script} {name} {threads}", flush=True)
         self.label = label
         self.variants, self.version = greeting.get("variants", []), greeting.get("version", "missing")
 
