@@ -1,8 +1,9 @@
-"""Runs Fovea and a peer turn by turn on the same cases, prints the ratios and writes docs/benchmarks.md.
+"""Runs Fovea and a peer turn by turn on the same cases, prints the ratios and writes docs/benchmarks.md or another page.
 
 Both sides are asked alternately, round after round, so that a machine that slows down slows both; each side's figure
-is its best. The peer's figure is the best of its variants. Results are kept in docs/benchmarks.json, so that a run with
---filter refreshes its own rows alone; on another machine they begin anew.
+is its best. The peer's figure is the best of its variants. Results are kept beside the page (docs/benchmarks.json), so that a
+run with --filter refreshes its own rows alone; on another machine they begin anew. --page PAGE leaves the page of another
+machine alone.
 """
 
 import argparse
@@ -18,8 +19,6 @@ import cases
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build/release/fovea"
-RESULTS = ROOT / "docs/benchmarks.json"
-PAGE = ROOT / "docs/benchmarks.md"
 REMARKS = "## Remarks\n"
 
 
@@ -39,6 +38,9 @@ class Worker:
                                         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL)
         greeting = json.loads(self.process.stdout.readline() or "{}")
+        if not greeting:
+            print(f"bench: {script} failed on {name} and is left out; run it alone to see why: "
+                  f"{sys.executable} bench/{script} {name} {threads}", flush=True)
         self.label = label
         self.variants, self.version = greeting.get("variants", []), greeting.get("version", "missing")
 
@@ -194,7 +196,7 @@ def table(results, threads, group):
     return lines
 
 
-def page(results):
+def write_page(results, path):
     info = results["info"]
     lines = [
         "# Benchmarks",
@@ -232,17 +234,17 @@ def page(results):
                 lines += memory_growth(results, threads) if group == "long" else []
     lines += ["Commands: `make bench` measures everything, `bench/run --filter NAME` some rows. Without the other libraries:",
               "`fovea bench ops`, `attention`, `train`, `translate`, `encode` and `peak`.", ""]
-    old = PAGE.read_text() if PAGE.exists() else ""
+    old = path.read_text() if path.exists() else ""
     remarks = old[old.index(REMARKS):] if REMARKS in old else REMARKS + "\nNone yet.\n"
-    PAGE.write_text("\n".join(lines) + "\n" + remarks)
+    path.write_text("\n".join(lines) + "\n" + remarks)
 
 
-def kept_results(info):
+def kept_results(info, path):
     """The rows measured on this machine so far."""
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = json.loads(path.read_text()) if path.exists() else {}
     machine = {"cpu": info["cpu"], "level": info["level"], "cores": os.cpu_count()}
     if results and results["machine"] != machine:
-        print(f"bench: {RESULTS.relative_to(ROOT)} is of another machine ({results['machine']['cpu']}); beginning anew")
+        print(f"bench: {path} is of another machine ({results['machine']['cpu']}); beginning anew")
         results = {}
     return {"rows": {}, "peak": {}, "peers": {}} | results | {"machine": machine, "info": info}
 
@@ -253,13 +255,16 @@ def main():
     parser.add_argument("--threads", default="1,2", help="thread counts, by commas")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side")
     parser.add_argument("--seconds", type=float, default=0.4, help="time to spend on a turn")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs/benchmarks.md",
+                        help="page to write; results are kept in a .json file beside it")
     options = parser.parse_args()
     if not PROGRAM.exists():
         raise SystemExit("bench: build/release/fovea is missing; run make build")
     chosen = [case for case in cases.CASES if options.filter in case.name]
     if not chosen:
         cases.by_name(options.filter)
-    results = kept_results(json.loads(subprocess.check_output([PROGRAM, "info", "--json"])))
+    kept = options.page.with_suffix(".json")
+    results = kept_results(json.loads(subprocess.check_output([PROGRAM, "info", "--json"])), kept)
     for threads in map(int, options.threads.split(",")):
         results["peak"][str(threads)] = run_fovea(["bench", "peak"], threads)
         for case in chosen:
@@ -275,9 +280,9 @@ def main():
             else:
                 print(f"{case.name:34} threads {threads}  {row['fovea'].get('error', '')} "
                       f"{[r.get('error') for r in row['peer'].values() if 'error' in r]}", flush=True)
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-            page(results)
-    print(f"bench: wrote {PAGE.relative_to(ROOT)}")
+            kept.write_text(json.dumps(results, indent=1) + "\n")
+            write_page(results, options.page)
+    print(f"bench: wrote {options.page}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -46,7 +47,9 @@ def export(settings, directory):
         return graphs
     for name, path in list(graphs.items()):
         graphs[name] = path.replace(".onnx", "_int8.onnx")
-        quantize_dynamic(path, graphs[name], weight_type=QuantType.QInt8)
+        # ONNX cannot infer what the fused nodes give, and the quantiser wants to know.
+        quantize_dynamic(path, graphs[name], weight_type=QuantType.QInt8,
+                         extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT})
     return graphs
 
 

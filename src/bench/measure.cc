@@ -38,8 +38,12 @@ int64_t MemoryWatch::peak_bytes() const {
 }
 
 Measured measure(FunctionRef<void()> step, double budget) {
-  constexpr int kWarmUps = 2, kLeastRuns = 5;
-  for (int i = 0; i < kWarmUps; ++i) step();
+  constexpr double kSlow = 2, kVerySlow = 10;
+  constexpr int kLeastRuns = 5;
+  const double first = run_once(step);
+  if (first > kVerySlow) return {.seconds = first, .runs = 1};
+  if (first > kSlow) return {.seconds = std::min(first, run_once(step)), .runs = 2};
+  step();
   Measured result{.seconds = run_once(step), .runs = 1};
   for (double spent = result.seconds; spent < budget || result.runs < kLeastRuns; ++result.runs) {
     const double seconds = run_once(step);

@@ -26,7 +26,8 @@ class MemoryWatch {
   int64_t start_ = 0;
 };
 
-// Runs `step` twice to warm up, then until `budget` seconds are spent and at least five times.
+// Runs `step` twice to warm up, then until `budget` seconds are spent and at least five times. A step of more than two
+// seconds runs twice in all, one of more than ten once, as in bench/timing.py.
 Measured measure(FunctionRef<void()> step, double budget = 0.5);
 // The same between two measurements of the FMA peak: the clock may change under the work, so the better one
 // counts.
