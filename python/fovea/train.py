@@ -78,11 +78,11 @@ class _Bar:
 
 
 def _command(
-    task: str, train: List[str], valid: List[str], others: Dict[str, List[str]], out: str, preset: str, values: Dict[str, Any]
+    task: str, train: List[str], valid: List[str], others: Dict[str, List[str]], out: str, preset: Optional[str], values: Dict[str, Any]
 ) -> str:
     """The call as the command that does the same, for the model card."""
     words = ["fovea", *([] if task == "pretrain" else ["train"]), task]
-    files = {"images" if task == "caption" else "train": train, "valid": valid, **others, "out": [out], "preset": [preset]}
+    files = {"images" if task == "caption" else "train": train, "valid": valid, **others, "out": [out], "preset": [preset] if preset else []}
     for name, paths in files.items():
         if paths:
             words += ["--" + name, *paths]
@@ -97,7 +97,7 @@ def _train(
     valid: Any,
     others: Dict[str, List[str]],
     out: PathLike,
-    preset: str,
+    preset: Optional[str],
     config: Union[Dict[str, Any], PathLike, None],
     callback: Optional[Callable[[Dict[str, Any]], None]],
     progress: bool,
@@ -121,7 +121,7 @@ def _train(
     try:
         return Outcome(
             **_core.train(
-                task, files, checks, others, folder, preset, json.dumps(config or {}), config_name, json.dumps(values),
+                task, files, checks, others, folder, preset or "", json.dumps(config or {}), config_name, json.dumps(values),
                 _command(task, files, checks, others, folder, preset, values), tell, threads,
             )  # fmt: skip
         )
@@ -136,7 +136,7 @@ def _make(task: str, other_files: List[str]) -> Callable[..., Outcome]:
         out: PathLike,
         valid: Any = None,
         *,
-        preset: str = "small",
+        preset: Optional[str] = None,
         config: Union[Dict[str, Any], PathLike, None] = None,
         callback: Optional[Callable[[Dict[str, Any]], None]] = None,
         progress: bool = False,

@@ -21,7 +21,7 @@ class Training(Protocol):
         out: PathLike,
         valid: Union[PathLike, Sequence[PathLike], None] = None,
         *,
-        preset: str = "small",
+        preset: Optional[str] = None,
         config: Union[Dict[str, Any], PathLike, None] = None,
         callback: Optional[Callable[[Dict[str, Any]], None]] = None,
         progress: bool = False,

@@ -51,8 +51,12 @@ using Chooser = std::function<std::vector<Setting>(const tasks::TrainRequest&)>;
 // Help that is made when it is asked for: the defaults depend on what else stands on the line.
 class TrainHelp : public CLI::Formatter {
  public:
-  TrainHelp(CLI::App& verb, std::map<std::string, CLI::Option*> options, Chooser chosen)
-      : verb_(verb), options_(std::move(options)), chosen_(std::move(chosen)) {}
+  TrainHelp(CLI::App& verb, std::map<std::string, CLI::Option*> options, Chooser chosen,
+            std::string standard_preset)
+      : verb_(verb),
+        options_(std::move(options)),
+        chosen_(std::move(chosen)),
+        standard_preset_(std::move(standard_preset)) {}
 
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     for (const auto& [setting, option] : options_) option->group("");  // what is not the model's is hidden
@@ -73,7 +77,7 @@ class TrainHelp : public CLI::Formatter {
     const CLI::Option* const option = verb_.get_option_no_throw(flag);
     return option == nullptr || option->empty() ? otherwise : option->results().back();
   }
-  std::string preset() const { return said("--preset", "small"); }
+  std::string preset() const { return said("--preset", standard_preset_); }
   tasks::TrainRequest request() const {
     tasks::TrainRequest request{.preset = preset()};
     if (const std::string file = said("--config"); !file.empty()) request.file = load_json(file);
@@ -86,6 +90,7 @@ class TrainHelp : public CLI::Formatter {
   CLI::App& verb_;
   std::map<std::string, CLI::Option*> options_;
   Chooser chosen_;
+  std::string standard_preset_;
 };
 
 CLI::Option* add_setting(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, const Setting& setting) {
@@ -103,16 +108,17 @@ CLI::Option* add_setting(CLI::App& verb, const std::shared_ptr<TrainFlags>& flag
 
 void add_train_flags(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags,
                      const std::vector<Setting>& settings, const Chooser& chosen,
-                     const std::string& presets) {
+                     const PresetNames& presets) {
   verb.add_option("--out", flags->out, "model folder to write; holds the checkpoints of the run too")
       ->type_name("DIR");
-  verb.add_option("--preset", flags->preset, "size of the model: " + presets + " (default small)");
+  verb.add_option("--preset", flags->preset,
+                  "size of the model: " + presets.all + " (default " + presets.standard + ")");
   verb.add_option("--config", flags->config, "JSON file with options")->type_name("FILE");
   verb.add_flag("--dump-config", flags->dump_config, "print all options as a config file, and stop");
   add_threads(verb);
   std::map<std::string, CLI::Option*> options;
   for (const Setting& setting : settings) options[setting.name] = add_setting(verb, flags, setting);
-  verb.formatter(std::make_shared<TrainHelp>(verb, std::move(options), chosen));
+  verb.formatter(std::make_shared<TrainHelp>(verb, std::move(options), chosen, presets.standard));
 }
 
 tasks::TrainRequest request_of(const TrainFlags& flags) {

@@ -18,10 +18,14 @@ namespace fovea::cli {
 // The command line of a training.
 struct TrainFlags {
   std::vector<std::string> train, valid;
-  std::string out, preset = "small", config;
+  std::string out, preset, config;
   bool dump_config = false;
   Json values = Json::object();  // the settings given as flags, by name
   std::string command = {};      // the whole line, for the model card
+};
+
+struct PresetNames {
+  std::string all = "tiny, small or base", standard = "small";
 };
 
 // --out, --preset, --config, --dump-config, --threads and a flag for each of `settings`. The help shows the
@@ -29,7 +33,7 @@ struct TrainFlags {
 void add_train_flags(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags,
                      const std::vector<tasks::Setting>& settings,
                      const std::function<std::vector<tasks::Setting>(const tasks::TrainRequest&)>& chosen,
-                     const std::string& presets = "tiny, small or base");
+                     const PresetNames& presets);
 
 tasks::TrainRequest request_of(const TrainFlags& flags);
 // "train classify", "pretrain".
@@ -55,10 +59,11 @@ void report_training(const TrainFlags& flags, const tasks::TrainingOutcome& outc
 template <class Training, class Run>
 void add_training(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags, Run run,
                   const char* data = "--train") {
-  std::string presets = "tiny, small or base";
+  PresetNames presets{.standard = tasks::default_preset<Training>()};
   if constexpr (requires { Training::kPresets; }) {
-    presets.clear();
-    for (const char* name : Training::kPresets) presets += (presets.empty() ? "" : ", ") + std::string(name);
+    presets.all.clear();
+    for (const char* name : Training::kPresets)
+      presets.all += (presets.all.empty() ? "" : ", ") + std::string(name);
   }
   add_train_flags(verb, flags, tasks::all_settings<Training>(), tasks::settings_of<Training>, presets);
   verb.callback([flags, &verb, run, data] {

@@ -126,7 +126,7 @@ bool comes_from_folder(std::string_view setting) {
 template <class Training>
 TrainSettings<Training> chosen(const TrainRequest& request) {
   TrainSettings<Training> settings;
-  std::string preset = request.preset;
+  std::string preset = request.preset.empty() ? default_preset<Training>() : request.preset;
   const std::string file = request.file_name.empty() ? "config" : request.file_name;
   require(request.file.is_object(), file, ": wanted an object of named options");
   if (request.file.contains("preset")) value_from_json(request.file["preset"], preset, file + ": preset");

@@ -6,7 +6,8 @@
 //   Models              the family of models/registry.h
 //   kTask               its name
 //   kChoices            the names that its texts may have
-//   kPresets            the names of its sizes, "small" among them (optional: tiny, small and base)
+//   kPresets            the names of its sizes (optional: tiny, small and base)
+//   kDefaultPreset      the one used if none is chosen (optional: small)
 //   kFixed              the names of the settings that a run cannot change when it is resumed
 //   options()           the task's own defaults of train::TrainOptions
 //   apply_preset(preset, training, model_settings)   sets what the preset and training.model decide
@@ -25,7 +26,7 @@ namespace fovea::tasks {
 
 // What was asked for.
 struct TrainRequest {
-  std::string preset = "small";
+  std::string preset = {};       // empty: the task's default
   Json file = Json::object();    // what a config file said, by field name
   std::string file_name = {};    // for messages
   Json values = Json::object();  // what was said besides, over the file
@@ -37,6 +38,14 @@ struct TrainSettings {
   train::TrainOptions options = Training::options();
   Json model = Json::object();  // the model's own settings that differ from its defaults
 };
+
+template <class Training>
+constexpr const char* default_preset() {
+  if constexpr (requires { Training::kDefaultPreset; })
+    return Training::kDefaultPreset;
+  else
+    return "small";
+}
 
 // All settings of the model and preset that the request names, with the values used when nothing else is
 // said. Settings of other models are not among them.

@@ -51,7 +51,10 @@ TEST(TrainHelp, ShowsTheDefaultsThatDumpConfigPrintsForTheChosenModelAndPreset) 
       EXPECT_EQ(help.at(flag).find("(default"), help.at(flag).rfind("(default")) << flag << ": two defaults";
     }
   }
-  EXPECT_THAT(help_of("train translate")["--width"], HasSubstr("(default 256)"));
+  EXPECT_THAT(help_of("train translate")["--width"], HasSubstr("(default 128)"));
+  EXPECT_THAT(help_of("train translate")["--preset"], HasSubstr("(default tiny)"));
+  EXPECT_THAT(help_of("train classify")["--preset"], HasSubstr("(default small)"));
+  EXPECT_THAT(help_of("train translate --preset small")["--width"], HasSubstr("(default 256)"));
   EXPECT_THAT(help_of("train translate")["--vocabulary"], HasSubstr("(default: from the size of the data)"));
   EXPECT_THAT(help_of("train translate")["--activation-dropout"], HasSubstr("(default: as dropout)"));
   EXPECT_THAT(help_of("train translate --preset base")["--width"], HasSubstr("(default 512)"));
