@@ -192,13 +192,33 @@ bool closes(char32_t c) {
          c == U'』' || c == U'）';
 }
 
+// The first rows of a file, by which its columns are chosen: a thousand, and more until each column has two values. Files
+// are often sorted by label.
+std::vector<Row> rows_to_choose_by(RowReader& reader) {
+  constexpr size_t kEnough = 1000;
+  std::vector<Row> rows;
+  std::vector<std::string> second;  // the fields below a header, if there is one
+  std::vector<bool> varies;         // columns with other values than this row's
+  const auto enough = [&] {
+    return rows.size() >= kEnough && std::find(varies.begin(), varies.end(), false) == varies.end();
+  };
+  for (Row row; !enough() && reader.next(row); rows.push_back(std::move(row))) {
+    if (rows.empty() || row.fault != RowFault::none) continue;
+    if (second.empty()) {
+      second = row.fields;
+      varies.assign(second.size(), false);
+    } else if (row.fields.size() == second.size()) {
+      for (size_t i = 0; i < second.size(); ++i) varies[i] = varies[i] || row.fields[i] != second[i];
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 LabelledText read_labelled(const std::string& path, const LabelledOptions& options) {
-  constexpr size_t kSampleRows = 1000;  // columns are chosen by these
   RowReader reader(path, options.max_text_bytes);
-  std::vector<Row> sample;
-  for (Row row; sample.size() < kSampleRows && reader.next(row);) sample.push_back(std::move(row));
+  const std::vector<Row> sample = rows_to_choose_by(reader);
   LabelledText text;
   std::vector<const std::vector<std::string>*> usable;
   for (const Row& row : sample)

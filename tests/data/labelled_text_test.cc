@@ -150,6 +150,23 @@ TEST(LabelledText, ColumnsAreChosenByNameThenByWhatTheyHold) {
             "a: label is column 2, text is column 3; no header row; 1 other column is not used");
 }
 
+TEST(LabelledText, AFileSortedByLabelHasItsColumnsFoundBelowItsFirstThousandRows) {
+  const TestFolder folder;
+  std::string two, three;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string label = i < 1500 ? "0" : "1", text = "film number " + std::to_string(i) + " was seen";
+    two += label + "\t" + text + "\n";
+    three += label + "\t" + std::to_string(i % 7) + "_x\t" + text + "\n";
+  }
+  for (const std::string& bytes : {two, three}) {
+    const LabelledText read = read_labelled(folder.write("sorted.tsv", bytes));
+    ASSERT_EQ(read.size(), 3000);
+    EXPECT_EQ(read.labels[0], "0");
+    EXPECT_EQ(read.labels[2999], "1");
+    EXPECT_EQ(read.texts[2999], "film number 2999 was seen");
+  }
+}
+
 TEST(LabelledText, ASecondTextIsRefusedUnlessOneIsChosen) {
   const TestFolder folder;
   const char* pairs =
