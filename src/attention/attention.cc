@@ -178,9 +178,12 @@ class GradientSinks {
   float* sums(const Var& parent) {
     return parent.requires_grad() ? keep(parent, Tensor::zeros(parent.shape())).data() : nullptr;
   }
-  BiasView<float> bias(const Var& parent) {
-    return parent.requires_grad() ? bias_view<float>(keep(parent, Tensor::zeros(parent.shape())))
-                                  : BiasView<float>{};
+  BiasView<float> bias(const Var& parent, const KernelCall& call) {
+    if (!parent.requires_grad()) return {};
+    const Tensor& gradient = keep(parent, Tensor(parent.shape()));
+    const BiasView<float> view = bias_view<float>(gradient);
+    if (!call.overwrites_bias(view)) gradient.fill(0);
+    return view;
   }
   void deliver() {
     for (const auto& [parent, gradient] : kept_) parent.add_grad(gradient);
@@ -204,7 +207,7 @@ void run_backward(const Job& job, const Tensor& d_out, const Tensor& d_log_proba
   backward.dq = sinks.heads(job.problem.q, job.q);
   backward.dk = sinks.heads(job.problem.k, job.k);
   backward.dv = sinks.heads(job.problem.v, job.v);
-  backward.d_bias = sinks.bias(p.bias);
+  backward.d_bias = sinks.bias(p.bias, *job.call);
   backward.d_alibi = sinks.sums(p.slopes);
   backward.d_sink = sinks.sums(p.sink);
   backward.d_score_vector = sinks.sums(job.problem.score_vector);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "attention/compile.h"
+
 namespace fovea {
 
 using kernels::AttentionRowsForward;
@@ -126,6 +128,14 @@ void KernelCall::add_relative_gradient(const std::vector<float>& d_diagonals, fl
   }
 }
 
+bool KernelCall::overwrites_bias(const BiasView<float>& d_bias) const {
+  const kernels::AttentionShape& s = call_.shape;
+  const auto own = [](int64_t count, int64_t stride) { return count <= 1 || stride != 0; };
+  return fused_ && d_bias.data != nullptr && own(s.batch, d_bias.batch) && own(s.heads, d_bias.head) &&
+         own(s.queries, d_bias.row) && own(s.keys, d_bias.column) &&
+         visited_pairs(*plan_, s.batch, s.heads) == s.batch * s.heads * s.queries * s.keys;
+}
+
 void KernelCall::backward(kernels::AttentionRowsBackward gradients, const Results& results) const {
   if (!fused_) {
     gradients.forward = call_;
@@ -138,12 +148,14 @@ void KernelCall::backward(kernels::AttentionRowsBackward gradients, const Result
   fused.dk = gradients.dk;
   fused.dv = gradients.dv;
   fused.d_bias = gradients.d_bias;
+  fused.d_bias_once = overwrites_bias(gradients.d_bias);
   fused.d_alibi = gradients.d_alibi;
   fused.d_sink = gradients.d_sink;
   std::vector<float> d_diagonals;
   if (!diagonals_.empty() && gradients.d_relative != nullptr) {
     d_diagonals.resize(diagonals_.size());
     fused.d_bias = diagonal_view<float>(d_diagonals.data(), call_.shape);
+    fused.d_bias_once = false;
   }
   kernels::attention_kernels().backward(fused);
   if (!d_diagonals.empty()) add_relative_gradient(d_diagonals, gradients.d_relative);

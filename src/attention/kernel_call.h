@@ -58,6 +58,8 @@ class KernelCall {
   // results: out and lse as forward() left them, where the call is fused; the rest is not read. gradients: what
   // is written and from what; its `forward` is filled in here.
   void backward(kernels::AttentionRowsBackward gradients, const Results& results) const;
+  // Whether backward() overwrites a d_bias with these strides, so that it need not be zero before.
+  bool overwrites_bias(const kernels::BiasView<float>& d_bias) const;
   // weights.data is zero.
   void weights(const kernels::ChosenWeights& weights) const;
 

@@ -267,8 +267,8 @@ void PreparedAttention::backward(const StridedInputs& inputs, const StridedResul
     to.dq = head_view(gradients.q);
     to.dk = head_view(gradients.k);
     to.dv = head_view(gradients.v);
-    fill(gradients.bias, 0);
     to.d_bias = gradients.bias.present ? bias_view(gradients.bias) : BiasView<float>{};
+    if (!call.overwrites_bias(to.d_bias)) fill(gradients.bias, 0);
     to.d_alibi = zeroed(gradients.slopes);
     to.d_relative = zeroed(gradients.relative);
     to.d_sink = zeroed(gradients.sink);

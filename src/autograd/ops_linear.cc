@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "autograd/in_place.h"
 #include "kernels/gemm/gemm.h"
 
 namespace fovea {
@@ -150,6 +151,11 @@ Var matmul(const Var& a, const Var& b, const MatmulOptions& options) {
 }
 
 Var linear(const Var& x, const Var& weight, const Var& bias, Activation activation) {
+  return linear_dropout(x, weight, bias, activation, 0, 0);
+}
+
+Var linear_dropout(const Var& x, const Var& weight, const Var& bias, Activation activation, float p,
+                   uint64_t seed) {
   require(weight.rank() == 2, "linear: got a weight of shape ", weight.shape(), ", wanted [out, in]");
   const int64_t in = weight.size(1), out = weight.size(0);
   require(x.rank() >= 1 && x.size(-1) == in, "linear: got input of shape ", x.shape(),
@@ -172,15 +178,24 @@ Var linear(const Var& x, const Var& weight, const Var& bias, Activation activati
                               .before = before.defined() ? before.data() : nullptr,
                               .y = y.data()});
   }
+  const kernels::Dropout draws{.probability = p, .seed = seed};
+  if (draws.active()) kernels::dropout(draws, y.data(), y.data(), y.count());
+  // Of relu the result says where it was positive; dropped elements get no gradient either way.
+  const Tensor saved = keep_before ? before : activation == Activation::relu ? y : Tensor();
   return record(y.reshape(shape), {x, weight, bias}, [=](const Tensor& grad) {
     Tensor d = grad.reshape({rows, out});
+    if (draws.active()) {
+      const Tensor kept(d.shape());
+      kernels::dropout(draws, d.data(), kept.data(), d.count());
+      d = kept;
+    }
     const Tensor d_bias = bias.requires_grad() ? Tensor(Shape{out}) : Tensor();
     if (activation != Activation::none || d_bias.defined()) {
-      const Tensor dx = activation != Activation::none ? Tensor(d.shape()) : Tensor();
+      const Tensor dx = activation == Activation::none ? Tensor() : draws.active() ? d : Tensor(d.shape());
       kernels::bias_activation_backward({.activation = activation,
                                          .rows = rows,
                                          .columns = out,
-                                         .saved = before.defined() ? before.data() : y.data(),
+                                         .saved = saved.defined() ? saved.data() : nullptr,
                                          .dy = d.data(),
                                          .dx = dx.defined() ? dx.data() : nullptr,
                                          .d_bias = d_bias.defined() ? d_bias.data() : nullptr});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/in_place.h"
 #include "autograd/optional.h"
 #include "base/parallel.h"
 #include "kernels/norm/norm.h"
@@ -104,17 +105,19 @@ Var layer_norm(const Var& x, const Var& weight, const Var& bias, float epsilon) 
   });
 }
 
-NormedSum residual_dropout_norm(const Var& x, const Var& residual, const Var& weight, const Var& bias,
-                                float p, uint64_t seed, float epsilon) {
+namespace {
+
+NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float epsilon, bool over_x) {
+  const auto& [x, residual, weight, bias] = parents;
   require(p >= 0 && p < 1, "dropout: got p = ", p, ", wanted 0 or more and less than 1");
   require(x.shape() == residual.shape(), "residual_dropout_norm: got ", x.shape(), " and a residual of ",
           residual.shape(), ", wanted the same shape");
   const NormSizes sizes = check(x, weight, bias);
   const kernels::Dropout draws{.probability = p, .seed = seed};
   const Tensor from = x.value().contiguous(), base = residual.value().contiguous();
-  const Var parents[] = {x, residual, weight, bias};
-  const bool keep = recording(parents);
-  Saved saved{Tensor(x.shape()), {}, {}};
+  const Var all[] = {x, residual, weight, bias};
+  const bool keep = recording(all);
+  Saved saved{over_x ? from : Tensor(x.shape()), {}, {}};
   if (keep) {
     saved.mean = Tensor(Shape{sizes.rows});
     saved.rstd = Tensor(Shape{sizes.rows});
@@ -133,18 +136,31 @@ NormedSum residual_dropout_norm(const Var& x, const Var& residual, const Var& we
                          .mean = keep ? saved.mean.data() : nullptr,
                          .rstd = keep ? saved.rstd.data() : nullptr});
   if (!keep) return {Var(y), Var(saved.sum)};
-  std::vector<Var> results = record_many({y, saved.sum}, parents, [=](std::span<const Tensor> grads) {
-    if (grads[0].defined()) {
-      run_backward({x, residual, weight, bias}, saved, draws, grads[0], grads[1]);
-      return;
-    }
-    residual.add_grad(grads[1]);
-    if (!x.requires_grad()) return;
-    const Tensor dx(x.shape());
-    kernels::dropout(draws, grads[1].data(), dx.data(), dx.count());
-    x.add_grad(dx);
-  });
+  std::vector<Var> results =
+      record_many({y, saved.sum}, all, [parents, saved, draws](std::span<const Tensor> grads) {
+        if (grads[0].defined()) {
+          run_backward(parents, saved, draws, grads[0], grads[1]);
+          return;
+        }
+        parents.residual.add_grad(grads[1]);
+        if (!parents.x.requires_grad()) return;
+        const Tensor dx(saved.sum.shape());
+        kernels::dropout(draws, grads[1].data(), dx.data(), dx.count());
+        parents.x.add_grad(dx);
+      });
   return {results[0], results[1]};
+}
+
+}  // namespace
+
+NormedSum residual_dropout_norm(const Var& x, const Var& residual, const Var& weight, const Var& bias,
+                                float p, uint64_t seed, float epsilon) {
+  return add_and_norm({x, residual, weight, bias}, p, seed, epsilon, false);
+}
+
+NormedSum residual_dropout_norm_in_place(const Var& x, const Var& residual, const Var& weight,
+                                         const Var& bias, float p, uint64_t seed, float epsilon) {
+  return add_and_norm({x, residual, weight, bias}, p, seed, epsilon, true);
 }
 
 Var unit_rows(const Var& x) {

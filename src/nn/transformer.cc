@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "autograd/in_place.h"
+
 namespace fovea::nn {
 namespace {
 
@@ -61,7 +63,8 @@ FeedForward::FeedForward(const TransformerOptions& options, Rng& rng)
 
 Var FeedForward::operator()(const Var& x, Context& context) const {
   const float rate = context.rate(dropout_);
-  return linear2(dropout(linear1(x, activation_), rate, rate > 0 ? context.next_seed() : 0));
+  if (rate == 0) return linear2(linear1(x, activation_));
+  return linear2(linear_dropout(x, linear1.weight, linear1.bias, activation_, rate, context.next_seed()));
 }
 
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerOptions& options, Rng& rng)

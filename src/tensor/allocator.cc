@@ -33,6 +33,17 @@ size_t place_of(int64_t bytes) {
   return static_cast<size_t>(8 * power) + (last >> (power - 3) & 7);
 }
 
+// The inverse.
+int64_t size_of(size_t place) {
+  const int64_t power = int64_t{1} << place / 8;
+  return power + power / 8 * static_cast<int64_t>(place % 8 + 1);
+}
+
+// Large blocks may be up to half as large again as was asked for, where the cache has one: in training, gradients of weights
+// then use what the activations have given back.
+constexpr int64_t kLarge = int64_t{1} << 20;
+constexpr size_t kPlacesAbove = 4;
+
 void* take_from_system(int64_t bytes) {
   const bool huge = bytes >= kHugePage;
   const int64_t alignment = huge ? kHugePage : kAlignment;
@@ -46,15 +57,20 @@ void* take_from_system(int64_t bytes) {
 
 class Cache {
  public:
-  void* allocate(int64_t bytes) {
+  // `bytes` becomes the size of the block.
+  void* allocate(int64_t& bytes) {
     {
       const std::lock_guard lock(mutex_);
+      const size_t place = place_of(bytes), last = bytes >= kLarge ? place + kPlacesAbove : place;
+      size_t found = place;
+      while (found < last && free_[found].empty()) ++found;
+      const bool cached = !free_[found].empty();
+      if (found > place && cached) bytes = size_of(found);
       use_.live_bytes += bytes;
       use_.peak_bytes = std::max(use_.peak_bytes, use_.live_bytes);
-      std::vector<void*>& free = free_[place_of(bytes)];
-      if (!free.empty()) {
-        void* block = free.back();
-        free.pop_back();
+      if (cached) {
+        void* block = free_[found].back();
+        free_[found].pop_back();
         use_.cached_bytes -= bytes;
         return block;
       }
@@ -110,7 +126,7 @@ Cache& cache() {
 }  // namespace
 
 std::shared_ptr<float[]> allocate_floats(int64_t count) {
-  const int64_t bytes = rounded_size(std::max<int64_t>(1, checked_product(count, sizeof(float))));
+  int64_t bytes = rounded_size(std::max<int64_t>(1, checked_product(count, sizeof(float))));
   auto* block = static_cast<float*>(cache().allocate(bytes));
   return std::shared_ptr<float[]>(block, [bytes](float* p) { cache().release(p, bytes); });
 }

@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "autograd/gradient_check.h"
+#include "autograd/in_place.h"
 #include "base/error.h"
+#include "tensor/allocator.h"
 
 namespace fovea {
 namespace {
@@ -279,6 +281,41 @@ TEST(NormGradient, MatchesDifferences) {
           },
           fused);
     }
+  }
+}
+
+// A Transformer's feed-forward part with its residual sum and norm.
+TEST(InPlace, SameBitsAsThePlainOpsInLessMemory) {
+  const int64_t rows = 37, d = 24, hidden = 100;
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+    struct Run {
+      std::vector<std::vector<float>> results;
+      int64_t bytes = 0;  // that the tape holds
+    };
+    const auto run = [&](bool in_place) {
+      const std::vector<Var> in{
+          Var(random_tensor({rows, d}, 1), true), Var(random_tensor({hidden, d}, 2), true),
+          Var(random_tensor({hidden}, 3), true),  Var(random_tensor({d, hidden}, 4), true),
+          Var(random_tensor({d}, 5), true),       Var(random_tensor({rows, d}, 6), true),
+          Var(Tensor::full({d}, 1.5f), true),     Var(random_tensor({d}, 7), true)};
+      const int64_t before = memory_use().live_bytes;
+      const auto norm = in_place ? residual_dropout_norm_in_place : residual_dropout_norm;
+      const NormedSum sum = norm(linear(in_place ? linear_dropout(in[0], in[1], in[2], activation, 0.3f, 9)
+                                                 : dropout(linear(in[0], in[1], in[2], activation), 0.3f, 9),
+                                        in[3], in[4]),
+                                 in[5], in[6], in[7], 0.2f, 11, 1e-5f);
+      Run result;
+      result.bytes = memory_use().live_bytes - before;
+      const Var loss = mean(sum.normed * sum.sum);
+      result.results = {sum.normed.value().to_vector(), sum.sum.value().to_vector()};
+      loss.backward();
+      for (const Var& x : in) result.results.push_back(x.grad().to_vector());
+      return result;
+    };
+    const Run plain = run(false), in_place = run(true);
+    EXPECT_EQ(in_place.results, plain.results);
+    EXPECT_LE(in_place.bytes, plain.bytes - int64_t{4} * rows * (hidden + d));
   }
 }
 

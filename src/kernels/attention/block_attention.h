@@ -58,12 +58,13 @@ struct AttentionForward {
 };
 
 // Gradients are added to what d_bias, d_alibi and d_sink hold; dq, dk and dv are overwritten. Null ones are
-// skipped.
+// skipped. d_bias_once: d_bias is overwritten too. Only where the plan visits every pair and no two pairs share an element.
 struct AttentionBackward {
   AttentionForward forward;  // out and lse as the forward pass left them
   HeadView<const float> d_out;
   HeadView<float> dq, dk, dv;
   BiasView<float> d_bias;
+  bool d_bias_once = false;
   float* d_alibi = nullptr;  // [H]
   float* d_sink = nullptr;   // [H]
 };

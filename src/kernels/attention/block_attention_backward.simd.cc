@@ -165,6 +165,11 @@ void gradient_pass(const GradientBlock& g) {
   });
 }
 
+// Whether products with a scale can be divided by it again.
+bool is_invertible(float scale) {
+  return __builtin_fabsf(scale) > 1e-18f && __builtin_fabsf(scale) < 1e18f;
+}
+
 struct TileJob {
   const AttentionBackward& g;
   const AttentionForward& a;
@@ -175,6 +180,7 @@ struct TileJob {
   LaneQueries queries;
   TileMemory memory;
   bool folded;  // the scale is in the packed d_out and delta, so that d_scores come out scaled
+  LinesAhead ahead;
   bool coarse = false;
   bool started[kMaxGroups] = {};
 
@@ -189,7 +195,7 @@ struct TileJob {
         lanes(plan_tile.row_count, kGroupVectors),
         terms(a.terms, batch, head),
         memory(a.shape, scratch),
-        folded(terms.cap == 0 && !call.d_bias.data && !call.d_alibi) {
+        folded(terms.cap == 0 && is_invertible(a.terms.scale)) {
     queries.fill(tile, lanes, a.shape);
     if (terms.dropout > 0) queries.draw_keys(lanes.lanes, a.terms.seed, b, h);
   }
@@ -245,11 +251,25 @@ struct TileJob {
   ScoreBlock score(int n, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
     const LaneGroup& group = lanes.group[n];
     const ScoreBlock block{memory.weights, group.lanes(), from, to};
+    if (terms.bias_along(strip))
+      ask_for_bias(ahead, LinesAhead::kBias, block, strip,
+                   terms.bias + queries.query[group.first] * terms.bias_row, terms.bias_row * tile.row_step,
+                   group.rows);
     scores_product<false>(strip.k + from, to - from, a.shape.d, memory.queries + group.first * a.shape.d,
-                          block.ld, block.s + from * block.ld, nullptr);
-    terms_pass(block, strip, terms, queries, group.first, memory.cap_slope);
-    if (masked) mask_pass(block, strip, view);
+                          block.ld, block.s + from * block.ld, nullptr, [&] { ahead.ask(); });
+    terms_pass(block, strip, terms, queries, group.first, masked ? &view : nullptr, memory.cap_slope,
+               nullptr);
     return block;
+  }
+
+  void ask_for(const KeyRun& next, const KeySums& keys) {
+    if (!far_keys(a.shape)) return;
+    const int64_t d = a.shape.d, dv = a.shape.dv;
+    ahead.set(LinesAhead::kKeys, a.k.at(b, kv_head, next.first), a.k.row * next.step, next.count, d);
+    ahead.set(LinesAhead::kValues, a.v.at(b, kv_head, next.first), a.v.row * next.step, next.count, dv);
+    ahead.set(LinesAhead::kKeySums, keys.dk + next.first * keys.ld_k, keys.ld_k * next.step, next.count, d);
+    ahead.set(LinesAhead::kValueSums, keys.dv + next.first * keys.ld_v, keys.ld_v * next.step, next.count,
+              dv);
   }
 
   // Replaces lse by the running maximum and sum of a second softmax.
@@ -259,60 +279,65 @@ struct TileJob {
       memory.max[lane] = sink ? a.terms.sink[h] * kLog2e : kLowest;
       memory.sum[lane] = sink ? 1 : 0;
     }
-    visit_keys(a, b, kv_head, tile, lanes, memory.begin, memory.end,
-               [&](int n, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
-                 const LaneGroup& group = lanes.group[n];
-                 const ScoreBlock block = score(n, strip, from, to, view, masked);
-                 HWY_ALIGN float raised[kGroupLanes];
-                 HWY_ALIGN float factor[kGroupLanes];
-                 for (int64_t lane = 0; lane < block.ld; ++lane)
-                   raised[lane] = memory.max[group.first + lane];
-                 max_pass(block, raised);
-                 raise_max(raised, block.ld, memory.max + group.first, memory.sum + group.first, factor);
-                 weights_pass(block, memory.max + group.first, memory.sum + group.first);
-               });
+    visit_keys(
+        a, b, kv_head, tile, lanes, memory.begin, memory.end, [](const KeyRun&) {},
+        [&](int n, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
+          const LaneGroup& group = lanes.group[n];
+          const ScoreBlock block = score(n, strip, from, to, view, masked);
+          HWY_ALIGN float raised[kGroupLanes];
+          HWY_ALIGN float factor[kGroupLanes];
+          for (int64_t lane = 0; lane < block.ld; ++lane) raised[lane] = memory.max[group.first + lane];
+          max_pass(block, raised);
+          raise_max(raised, block.ld, memory.max + group.first, memory.sum + group.first, factor);
+          weights_pass(block, memory.max + group.first, memory.sum + group.first);
+        });
     for (int64_t lane = 0; lane < lanes.lanes; ++lane) {
       memory.lse[lane] = memory.max[lane];
       memory.sum[lane] = memory.sum[lane] == 0 ? 0 : 1 / memory.sum[lane];
     }
   }
 
-  void add_bias_gradient(const ScoreBlock& block, const Strip& strip, const LaneGroup& group) {
+  // Where the d_bias of query 0 and key 0 stands.
+  float* bias_gradient() const { return g.d_bias.data + b * g.d_bias.batch + h * g.d_bias.head; }
+
+  // d_bias (= or +=) d_scores * factor.
+  void write_bias_gradient(const ScoreBlock& block, const Strip& strip, const LaneGroup& group,
+                           float factor) {
     const BiasView<float>& bias = g.d_bias;
-    float* base = bias.data + b * bias.batch + h * bias.head;
+    const bool add = !g.d_bias_once, along = strip.contiguous && bias.column == 1 && bias.row != 0;
+    const Vec scale = hn::Set(kTag, factor);
     for (int64_t v = 0; v < group.rows; v += kLanes) {
       const int count = static_cast<int>(smaller(kLanes, group.rows - v));
       float* rows[kLanes];
       for (int lane = 0; lane < count; ++lane)
-        rows[lane] = base + queries.query[group.first + v + lane] * bias.row;
+        rows[lane] = bias_gradient() + queries.query[group.first + v + lane] * bias.row;
       int t = block.from;
-      if (strip.contiguous && bias.column == 1 && bias.row != 0 && count == kLanes) {
-        const int whole = (block.to - t) / 4 * 4;
-        for (const int end = t + whole; t < end; t += 4) {
-          const float* x = block.s + t * block.ld + v;
-          Vec x0 = hn::LoadU(kTag, x), x1 = hn::LoadU(kTag, x + block.ld);
-          Vec x2 = hn::LoadU(kTag, x + 2 * block.ld), x3 = hn::LoadU(kTag, x + 3 * block.ld);
-          transpose_blocks(x0, x1, x2, x3);
-          store_blocks(x0, rows, 0, strip.keys[t], true);
-          store_blocks(x1, rows, 1, strip.keys[t], true);
-          store_blocks(x2, rows, 2, strip.keys[t], true);
-          store_blocks(x3, rows, 3, strip.keys[t], true);
+      if (along && count == kLanes) {
+        for (; t + kLanes <= block.to; t += kLanes) {
+          const float* s = block.s + t * block.ld + v;
+          Vec x[kLanes];
+          for (int n = 0; n < kLanes; ++n) x[n] = hn::Mul(hn::LoadU(kTag, s + n * block.ld), scale);
+          store_columns(x, rows, strip.keys[t], add);
         }
       }
       for (; t < block.to; ++t)
-        for (int lane = 0; lane < count; ++lane)
-          rows[lane][strip.keys[t] * bias.column] += block.s[t * block.ld + v + lane];
+        for (int lane = 0; lane < count; ++lane) {
+          float& to = rows[lane][strip.keys[t] * bias.column];
+          to = (add ? to : 0) + block.s[t * block.ld + v + lane] * factor;
+        }
     }
   }
 
   double alibi_gradient(const ScoreBlock& block, const Strip& strip, const LaneGroup& group) {
     HWY_ALIGN float sums[kLanes];
+    float keys[kMaxStrip];
+    for (int t = block.from; t < block.to; ++t) keys[t] = static_cast<float>(strip.keys[t]);
     double total = 0;
     for (int64_t v = 0; v < group.rows; v += kLanes) {
       const Vec position = hn::LoadU(kTag, queries.position + group.first + v);
       Vec sum = hn::Zero(kTag);
       for (int t = block.from; t < block.to; ++t) {
-        const Vec distance = hn::Abs(hn::Sub(position, hn::Set(kTag, static_cast<float>(strip.keys[t]))));
+        const Vec distance = hn::Abs(hn::Sub(position, hn::Set(kTag, keys[t])));
         sum = hn::MulAdd(hn::LoadU(kTag, block.s + t * block.ld + v), distance, sum);
       }
       hn::Store(sum, kTag, sums);
@@ -322,10 +347,15 @@ struct TileJob {
     return total;
   }
 
+  // Gradients of the terms, from those of the scores.
+  void term_gradients(const ScoreBlock& block, const Strip& strip, const LaneGroup& group, HeadSums& sums) {
+    const float factor = folded ? 1 / a.terms.scale : 1;
+    if (g.d_bias.data) write_bias_gradient(block, strip, group, factor);
+    if (g.d_alibi) sums.alibi += alibi_gradient(block, strip, group) * static_cast<double>(factor);
+  }
+
   // What stands between the gradients of scores and those of q . k, when it is more than the folded scale.
-  void unfold(const ScoreBlock& block, const Strip& strip, const LaneGroup& group, HeadSums& sums) {
-    if (g.d_bias.data) add_bias_gradient(block, strip, group);
-    if (g.d_alibi) sums.alibi += alibi_gradient(block, strip, group);
+  void unfold(const ScoreBlock& block) {
     const Vec scale = hn::Set(kTag, a.terms.scale);
     for_each_vector(block, [&](int t, int64_t v, float* s) FOVEA_INLINE {
       Vec x = hn::Mul(hn::LoadU(kTag, s), scale);
@@ -343,50 +373,58 @@ struct TileJob {
     if (coarse) softmax_again();
     const Rows query_rows = rows_of(a.q, shape.d, memory.query_rows);
     const Rows d_out_rows = rows_of(g.d_out, shape.dv, memory.d_out_rows);
-    visit_keys(a, b, kv_head, tile, lanes, memory.begin, memory.end,
-               [&](int n, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
-                 const LaneGroup& group = lanes.group[n];
-                 const int count = to - from;
-                 const ScoreBlock block = score(n, strip, from, to, view, masked);
-                 const int64_t ld = block.ld, first = from * ld;
-                 scores_product<false>(strip.v + from, count, shape.dv,
-                                       memory.d_outs + group.first * shape.dv, ld, memory.d_scores + first,
-                                       nullptr);
-                 const GradientBlock gradient{block,
-                                              memory.d_scores,
-                                              memory.lse + group.first,
-                                              coarse ? memory.sum + group.first : nullptr,
-                                              memory.delta + group.first,
-                                              memory.factors};
-                 if (terms.dropout > 0) {
-                   dropout_pass(block, strip, queries, group.first, terms.dropout, memory.factors);
-                   gradient_pass<kCareful, true>(gradient);
-                 } else {
-                   gradient_pass<kCareful, false>(gradient);
-                 }
-                 if (!folded) unfold({memory.d_scores, ld, from, to}, strip, group, sums);
-                 float* dk[kMaxStrip];
-                 float* dv[kMaxStrip];
-                 for (int t = 0; t < count; ++t) {
-                   if (!keys.met[strip.keys[from + t] / kBlockKeys])
-                     keys.meet(shape, strip.keys[from + t] / kBlockKeys);
-                   dk[t] = keys.dk + strip.keys[from + t] * keys.ld_k;
-                   dv[t] = keys.dv + strip.keys[from + t] * keys.ld_v;
-                 }
-                 if (g.dv.data)
-                   outer_product<kCareful>(block.s + first, ld, count, group.rows,
-                                           d_out_rows.data + group.first * d_out_rows.stride,
-                                           d_out_rows.stride, dv, round_up(shape.dv, kLanes));
-                 if (g.dk.data)
-                   outer_product<kCareful>(memory.d_scores + first, ld, count, group.rows,
-                                           query_rows.data + group.first * query_rows.stride,
-                                           query_rows.stride, dk, round_up(shape.d, kLanes));
-                 if (g.dq.data)
-                   columns_product<kCareful>(strip.k + from, count, shape.d, memory.d_scores + first, ld,
-                                             started[n] ? Update::add : Update::store, nullptr,
-                                             memory.dq + group.first * shape.d);
-                 started[n] = true;
-               });
+    const auto ask = [this] { ahead.ask(); };
+    visit_keys(
+        a, b, kv_head, tile, lanes, memory.begin, memory.end,
+        [&](const KeyRun& next) { ask_for(next, keys); },
+        [&](int n, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
+          const LaneGroup& group = lanes.group[n];
+          const int count = to - from;
+          const ScoreBlock block = score(n, strip, from, to, view, masked);
+          const int64_t ld = block.ld, first = from * ld;
+          if (g.d_bias.data && g.d_bias.column == 1 && g.d_bias.row != 0 && strip.contiguous)
+            ask_for_bias(ahead, LinesAhead::kBiasSums, block, strip,
+                         bias_gradient() + queries.query[group.first] * g.d_bias.row,
+                         g.d_bias.row * tile.row_step, group.rows);
+          scores_product<false>(strip.v + from, count, shape.dv, memory.d_outs + group.first * shape.dv, ld,
+                                memory.d_scores + first, nullptr, ask);
+          const GradientBlock gradient{block,
+                                       memory.d_scores,
+                                       memory.lse + group.first,
+                                       coarse ? memory.sum + group.first : nullptr,
+                                       memory.delta + group.first,
+                                       memory.factors};
+          if (terms.dropout > 0) {
+            dropout_pass(block, strip, queries, group.first, terms.dropout, memory.factors);
+            gradient_pass<kCareful, true>(gradient);
+          } else {
+            gradient_pass<kCareful, false>(gradient);
+          }
+          const ScoreBlock d_scores{memory.d_scores, ld, from, to};
+          term_gradients(d_scores, strip, group, sums);
+          if (!folded) unfold(d_scores);
+          float* dk[kMaxStrip];
+          float* dv[kMaxStrip];
+          for (int t = 0; t < count; ++t) {
+            if (!keys.met[strip.keys[from + t] / kBlockKeys])
+              keys.meet(shape, strip.keys[from + t] / kBlockKeys);
+            dk[t] = keys.dk + strip.keys[from + t] * keys.ld_k;
+            dv[t] = keys.dv + strip.keys[from + t] * keys.ld_v;
+          }
+          if (g.dv.data)
+            outer_product<kCareful>(block.s + first, ld, count, group.rows,
+                                    d_out_rows.data + group.first * d_out_rows.stride, d_out_rows.stride, dv,
+                                    round_up(shape.dv, kLanes), ask);
+          if (g.dk.data)
+            outer_product<kCareful>(memory.d_scores + first, ld, count, group.rows,
+                                    query_rows.data + group.first * query_rows.stride, query_rows.stride, dk,
+                                    round_up(shape.d, kLanes), ask);
+          if (g.dq.data)
+            columns_product<kCareful>(strip.k + from, count, shape.d, memory.d_scores + first, ld,
+                                      started[n] ? Update::add : Update::store, nullptr,
+                                      memory.dq + group.first * shape.d, ask);
+          started[n] = true;
+        });
     if (g.dq.data) write_query_gradients();
   }
 
@@ -440,7 +478,7 @@ struct Cuts {
     for (size_t n = 0; n + 1 < plan.group_tiles.size(); ++n)
       tiles = larger(tiles, plan.group_tiles[n + 1] - plan.group_tiles[n]);
     // Every cut costs a pass over dK and dV: it must have enough rows to be worth it.
-    constexpr int64_t kPieces = 16, kMostCuts = 8, kLeastRows = 512;
+    constexpr int64_t kPieces = 16, kMostCuts = 8, kLeastRows = 128;
     const int64_t worth = shape.queries * (shape.heads / shape.kv_heads) / kLeastRows;
     if (!rows_meet && shares > 0)
       cuts = larger(1, smaller(smaller(kMostCuts, smaller(tiles, worth)), (kPieces + shares - 1) / shares));

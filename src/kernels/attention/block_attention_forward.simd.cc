@@ -57,47 +57,6 @@ TileState place_state(const AttentionShape& shape, float* memory) {
   return state;
 }
 
-// Asks for memory that is needed soon, a few lines at a time between register tiles: heads of few keys would
-// wait for most of theirs otherwise.
-class Ahead {
- public:
-  void add(const float* rows, int64_t stride, int64_t count, int64_t columns, bool write = false) {
-    if (count > 0) part_[parts_++] = {rows, stride, count, columns, 0, write};
-  }
-  FOVEA_INLINE void ask() {
-    if (parts_ > 0) ask_lines();
-  }
-
- private:
-  static constexpr int64_t kLine = 16;
-  struct Part {
-    const float* row;
-    int64_t stride, rows, columns, column;
-    bool write;
-  };
-  // Four lines of each part: parts side by side are streams that the machine can follow at once.
-  void ask_lines() {
-    for (int n = 0; n < parts_; ++n) {
-      Part& part = part_[n];
-      for (int line = 0; line < 4; ++line) {
-        if (part.write)
-          __builtin_prefetch(part.row + part.column, 1, 3);
-        else
-          __builtin_prefetch(part.row + part.column, 0, 2);
-        part.column += kLine;
-        if (part.column < part.columns) continue;
-        part.column = 0;
-        part.row += part.stride;
-        if (--part.rows > 0) continue;
-        part_[n--] = part_[--parts_];
-        break;
-      }
-    }
-  }
-  Part part_[4];
-  int parts_ = 0;
-};
-
 struct TileJob {
   const AttentionForward& a;
   int64_t b, h, kv_head;
@@ -106,7 +65,7 @@ struct TileJob {
   HeadTerms terms;
   LaneQueries queries;
   TileState state;
-  Ahead ahead;
+  LinesAhead ahead;
   bool one_strip;      // all of the tile's keys at once: results need not wait for more
   bool finite = true;  // of what was written at once
 
@@ -168,10 +127,13 @@ struct TileJob {
       scores_product<true>(strip.k + from, to - from, a.shape.d, packed, ld, first, raised,
                            [&] { ahead.ask(); });
     } else {
-      scores_product<false>(strip.k + from, to - from, a.shape.d, packed, ld, first, nullptr);
-      terms_pass(block, strip, terms, queries, group.first, nullptr);
-      if (masked) mask_pass(block, strip, view);
-      max_pass(block, raised);
+      if (terms.bias_along(strip))
+        ask_for_bias(ahead, LinesAhead::kBias, block, strip,
+                     terms.bias + queries.query[group.first] * terms.bias_row, terms.bias_row * tile.row_step,
+                     group.rows);
+      scores_product<false>(strip.k + from, to - from, a.shape.d, packed, ld, first, nullptr,
+                            [&] { ahead.ask(); });
+      terms_pass(block, strip, terms, queries, group.first, masked ? &view : nullptr, nullptr, raised);
     }
     const bool grew = raise_max(raised, ld, max, sum, factor);
     weights_pass(block, max, sum);
@@ -192,13 +154,22 @@ struct TileJob {
     state.started[g] = true;
   }
 
+  void ask_for(const KeyRun& next) {
+    if (!far_keys(a.shape)) return;
+    ahead.set(LinesAhead::kKeys, a.k.at(b, kv_head, next.first), a.k.row * next.step, next.count, a.shape.d,
+              8);
+    ahead.set(LinesAhead::kValues, a.v.at(b, kv_head, next.first), a.v.row * next.step, next.count,
+              a.shape.dv, 8);
+  }
+
   template <bool kCareful>
   void run() {
     reset();
-    visit_keys(a, b, kv_head, tile, lanes, state.begin, state.end,
-               [&](int g, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
-                 visit<kCareful>(g, strip, from, to, view, masked);
-               });
+    visit_keys(
+        a, b, kv_head, tile, lanes, state.begin, state.end, [&](const KeyRun& next) { ask_for(next); },
+        [&](int g, const Strip& strip, int from, int to, const GroupView& view, bool masked) {
+          visit<kCareful>(g, strip, from, to, view, masked);
+        });
   }
 
   // inverse[lane] = 1 / sum, 0 where nothing was seen; writes the group's lse.
@@ -275,16 +246,16 @@ void forward_tile(const AttentionForward& a, const TileTask& task, const TileTas
   if (!task.tile || task.tile->row_count == 0) return;
   const PlanTile& tile = *task.tile;
   TileJob job(a, task.b, task.h, tile, scratch_floats(kAttentionTileSlot, state_floats(a.shape)));
-  job.ahead.add(a.out.at(task.b, task.h, tile.row_first), a.out.row * tile.row_step, tile.row_count,
-                a.shape.dv, true);
+  job.ahead.set(LinesAhead::kOut, a.out.at(task.b, task.h, tile.row_first), a.out.row * tile.row_step,
+                tile.row_count, a.shape.dv);
   if (next.tile) {
     const int64_t sharing = a.shape.heads / a.shape.kv_heads, kv_head = next.h / sharing;
-    job.ahead.add(a.q.at(next.b, next.h, next.tile->row_first), a.q.row * next.tile->row_step,
-                  next.tile->row_count, a.shape.d);
+    job.ahead.set(LinesAhead::kNextQueries, a.q.at(next.b, next.h, next.tile->row_first),
+                  a.q.row * next.tile->row_step, next.tile->row_count, a.shape.d);
     if (next.b != task.b || kv_head != task.h / sharing) {
       const int64_t keys = smaller(a.shape.keys, kMaxStrip);
-      job.ahead.add(a.k.at(next.b, kv_head, 0), a.k.row, keys, a.shape.d);
-      job.ahead.add(a.v.at(next.b, kv_head, 0), a.v.row, keys, a.shape.dv);
+      job.ahead.set(LinesAhead::kKeys, a.k.at(next.b, kv_head, 0), a.k.row, keys, a.shape.d);
+      job.ahead.set(LinesAhead::kValues, a.v.at(next.b, kv_head, 0), a.v.row, keys, a.shape.dv);
     }
   }
   job.pack_queries();

@@ -221,12 +221,13 @@ bool weigh_rows(const float* p, int64_t ld, int queries, const float* const* row
 
 // to[i][c] += sum over r < depth of p[i * ldp + r] * b[r * ldb + c], for i < count and c < columns, a
 // multiple of kLanes: lanes are columns here. Careful: where p is 0 nothing is added.
-template <bool kCareful>
+template <bool kCareful, class Between = DoNothing>
 void outer_product(const float* p, int64_t ldp, int count, int64_t depth, const float* b, int64_t ldb,
-                   float* const* to, int64_t columns) {
+                   float* const* to, int64_t columns, Between between = {}) {
   for_vector_chunks(static_cast<int>(columns / kLanes), [&]<int NV>(int first) FOVEA_INLINE {
     const int64_t offset = first * kLanes;
     for_row_blocks<NV>(count, [&]<int R>(int i) FOVEA_INLINE {
+      between();
       const float* rows[R];
       for (int r = 0; r < R; ++r) rows[r] = p + (i + r) * ldp;
       Vec acc[R][NV];
@@ -252,7 +253,11 @@ void outer_product(const float* p, int64_t ldp, int count, int64_t depth, const 
   });
 }
 
-// 2^x for x <= 0 (a little above is fine): relative error 1e-7, exactly 1 at 0, exactly 0 below -125 and at
+// Weights below this power of 2 are 0: a product with a smaller one could be a denormal number, which costs Intel's CPUs more
+// than a hundred cycles each. ALiBi makes many such weights.
+constexpr float kLeastPower = -100;
+
+// 2^x for x <= 0 (a little above is fine): relative error 1e-7, exactly 1 at 0, exactly 0 below kLeastPower and at
 // -inf, NaN for NaN.
 FOVEA_INLINE inline Vec exp2_nonpositive(Vec x) {
   const hn::RebindToSigned<Tag> di;
@@ -264,7 +269,7 @@ FOVEA_INLINE inline Vec exp2_nonpositive(Vec x) {
                                   0.05550733581185341f, 0.009671512991189957f, 0.001326472731307149f);
   const Vec scaled =
       hn::BitCast(kTag, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(kTag, -125.0f)), scaled);
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(kTag, kLeastPower)), scaled);
 }
 
 // A vector whose 128-bit block n holds rows[4 * n + k][offset ... offset + 3].
@@ -304,6 +309,47 @@ FOVEA_INLINE inline void transpose_blocks(Vec& x0, Vec& x1, Vec& x2, Vec& x3) {
   x1 = hn::BitCast(kTag, hn::InterleaveUpper(dd, a, c));
   x2 = hn::BitCast(kTag, hn::InterleaveLower(dd, b, d));
   x3 = hn::BitCast(kTag, hn::InterleaveUpper(dd, b, d));
+}
+
+// x[t] = rows[lane][offset + t], t < C, for one vector of lanes. Each row's columns are read at once: rows often lie a power of
+// 2 apart, and then only a few of them stay in the first cache together.
+template <int C>
+FOVEA_INLINE inline void load_columns(const float* const* rows, int64_t offset, Vec (&x)[C]) {
+  for (int k = 0; k < 4; ++k)
+    for (int t = 0; t < C; t += 4) x[t + k] = load_blocks(rows, k, offset + t);
+  for (int t = 0; t < C; t += 4) transpose_blocks(x[t], x[t + 1], x[t + 2], x[t + 3]);
+}
+
+// Transposes a square of 128-bit blocks: block m of x[n] and block n of x[m] change places.
+FOVEA_INLINE inline void exchange_blocks(Vec (&x)[kLanes / 4]) {
+  if constexpr (kLanes == 8) {
+    const Vec x0 = x[0];
+    x[0] = hn::ConcatLowerLower(kTag, x[1], x0);
+    x[1] = hn::ConcatUpperUpper(kTag, x[1], x0);
+  } else if constexpr (kLanes == 16) {
+    const Vec a0 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[1]), x[0]);
+    const Vec a1 = hn::OddEvenBlocks(x[1], hn::SwapAdjacentBlocks(x[0]));
+    const Vec a2 = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(x[3]), x[2]);
+    const Vec a3 = hn::OddEvenBlocks(x[3], hn::SwapAdjacentBlocks(x[2]));
+    x[0] = hn::ConcatLowerLower(kTag, a2, a0);
+    x[1] = hn::ConcatLowerLower(kTag, a3, a1);
+    x[2] = hn::ConcatUpperUpper(kTag, a2, a0);
+    x[3] = hn::ConcatUpperUpper(kTag, a3, a1);
+  }
+}
+
+// rows[lane][offset + t] (= or +=) x[t], t < kLanes, for one vector of lanes; x is lost.
+FOVEA_INLINE inline void store_columns(Vec (&x)[kLanes], float* const* rows, int64_t offset, bool add) {
+  for (int t = 0; t < kLanes; t += 4) transpose_blocks(x[t], x[t + 1], x[t + 2], x[t + 3]);
+  for (int k = 0; k < 4; ++k) {
+    Vec row[kLanes / 4];
+    for (int n = 0; n < kLanes / 4; ++n) row[n] = x[4 * n + k];
+    exchange_blocks(row);
+    for (int n = 0; n < kLanes / 4; ++n) {
+      float* to = rows[4 * n + k] + offset;
+      hn::StoreU(add ? hn::Add(hn::LoadU(kTag, to), row[n]) : row[n], kTag, to);
+    }
+  }
 }
 
 // to[c * ld + lane] = rows[lane][c] * scale for one vector of lanes.
@@ -363,6 +409,53 @@ inline bool all_finite(const float* x, int64_t stride, int64_t rows, int64_t col
   }
   return tail == 0 && hn::AllTrue(kTag, hn::Eq(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), zero));
 }
+
+// Asks for memory that is needed soon, a few lines at a time between register tiles.
+class LinesAhead {
+ public:
+  enum Part { kOut, kNextQueries, kKeys, kValues, kKeySums, kValueSums, kBias, kBiasSums, kParts };
+
+  // Replaces what the part still has to ask for. lines: at every call of ask().
+  void set(Part part, const float* rows, int64_t stride, int64_t count, int64_t columns, int lines = 4) {
+    wanted_[part] = {rows, stride, columns > 0 ? count : 0, columns, 0, lines};
+    const uint32_t bit = 1u << part;
+    open_ = count > 0 && columns > 0 ? open_ | bit : open_ & ~bit;
+  }
+  FOVEA_INLINE void ask() {
+    if (open_ != 0) ask_lines();
+  }
+
+ private:
+  static constexpr int64_t kLine = 16;
+  static constexpr uint32_t kWritten = 1u << kOut | 1u << kKeySums | 1u << kValueSums | 1u << kBiasSums;
+  struct Rows {
+    const float* row;
+    int64_t stride, rows, columns, column;
+    int lines;
+  };
+  // Parts side by side are streams that the machine can follow at once.
+  void ask_lines() {
+    for (uint32_t open = open_; open != 0; open &= open - 1) {
+      const int n = __builtin_ctz(open);
+      Rows& part = wanted_[n];
+      for (int line = 0; line < part.lines; ++line) {
+        if (kWritten >> n & 1)
+          __builtin_prefetch(part.row + part.column, 1, 3);
+        else
+          __builtin_prefetch(part.row + part.column, 0, 2);
+        part.column += kLine;
+        if (part.column < part.columns) continue;
+        part.column = 0;
+        part.row += part.stride;
+        if (--part.rows > 0) continue;
+        open_ &= ~(1u << n);
+        break;
+      }
+    }
+  }
+  Rows wanted_[kParts];
+  uint32_t open_ = 0;
+};
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -184,6 +184,11 @@ void backward(const AttentionBackward& g) {
   KeyGradients sums;
   sums.alibi.assign(shape.heads, 0);
   sums.sink.assign(shape.heads, 0);
+  if (g.d_bias_once)
+    for (int64_t b = 0; b < shape.batch; ++b)
+      for (int64_t h = 0; h < shape.heads; ++h)
+        for (int64_t i = 0; i < shape.queries; ++i)
+          for (int64_t j = 0; j < shape.keys; ++j) bias_at(g.d_bias, b, h, i, j) = 0;
   for (int64_t b = 0; b < shape.batch; ++b) {
     for (int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
       sums.dk.assign(shape.keys * shape.d, 0);

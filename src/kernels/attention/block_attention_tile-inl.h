@@ -178,6 +178,10 @@ struct HeadTerms {
     dropout = terms.dropout;
   }
   bool plain() const { return cap == 0 && !alibi && !bias; }
+  // Whether each query has a row of the bias that runs along the strip's keys.
+  bool bias_along(const Strip& strip) const {
+    return bias && bias_row != 0 && bias_column == 1 && strip.contiguous;
+  }
 };
 
 // What the passes below need of a lane group's queries.
@@ -225,69 +229,121 @@ inline void soft_cap_pass(const ScoreBlock& block, float cap, float* slope) {
   });
 }
 
+// s = start(v)(t, s) for every vector of the block; max[lane], where given, rises to what it becomes.
+template <class Start>
+FOVEA_INLINE inline void map_scores(const ScoreBlock& block, float* max, Start start) {
+  for (int64_t v = 0; v < block.ld; v += kLanes) {
+    const auto body = start(v);
+    Vec top = max ? hn::LoadU(kTag, max + v) : hn::Zero(kTag);
+    for (int t = block.from; t < block.to; ++t) {
+      float* s = block.s + t * block.ld + v;
+      const Vec x = body(t, hn::LoadU(kTag, s));
+      hn::StoreU(x, kTag, s);
+      top = hn::Max(top, x);
+    }
+    if (max) hn::StoreU(top, kTag, max + v);
+  }
+}
+
 // s -= slope * |position - key|
-inline void alibi_pass(const ScoreBlock& block, const Strip& strip, const float* position, float slope) {
+inline void alibi_pass(const ScoreBlock& block, const Strip& strip, const float* position, float slope,
+                       float* max) {
   const Vec factor = hn::Set(kTag, slope);
-  for_each_vector(block, [&](int t, int64_t v, float* s) FOVEA_INLINE {
-    const Vec key = hn::Set(kTag, static_cast<float>(strip.keys[t]));
-    const Vec distance = hn::Abs(hn::Sub(hn::LoadU(kTag, position + v), key));
-    hn::StoreU(hn::NegMulAdd(factor, distance, hn::LoadU(kTag, s)), kTag, s);
+  float keys[kMaxStrip];
+  for (int t = block.from; t < block.to; ++t) keys[t] = static_cast<float>(strip.keys[t]);
+  map_scores(block, max, [&](int64_t v) FOVEA_INLINE {
+    return [&, place = hn::LoadU(kTag, position + v)](int t, Vec s) FOVEA_INLINE {
+      return hn::NegMulAdd(factor, hn::Abs(hn::Sub(place, hn::Set(kTag, keys[t]))), s);
+    };
   });
 }
 
-// s += bias * log2e. Rows of bias that run along the keys are transposed four keys at a time.
+// s += bias * log2e. Rows of bias that run along the keys are transposed, a vector of keys at a time.
 inline void bias_pass(const ScoreBlock& block, const Strip& strip, const int64_t* query,
-                      const HeadTerms& terms) {
+                      const HeadTerms& terms, float* max) {
   const Vec unit = hn::Set(kTag, kLog2e);
-  const auto add = [&](Vec bias, float* s)
-                       FOVEA_INLINE { hn::StoreU(hn::MulAdd(bias, unit, hn::LoadU(kTag, s)), kTag, s); };
   if (terms.bias_row == 0) {
-    for_each_vector(block, [&](int t, int64_t, float* s) FOVEA_INLINE {
-      add(hn::Set(kTag, terms.bias[strip.keys[t] * terms.bias_column]), s);
+    map_scores(block, max, [&](int64_t) FOVEA_INLINE {
+      return [&](int t, Vec s) FOVEA_INLINE {
+        return hn::MulAdd(hn::Set(kTag, terms.bias[strip.keys[t] * terms.bias_column]), unit, s);
+      };
     });
     return;
   }
   for (int64_t v = 0; v < block.ld; v += kLanes) {
     const float* rows[kLanes];
     for (int lane = 0; lane < kLanes; ++lane) rows[lane] = terms.bias + query[v + lane] * terms.bias_row;
+    Vec top = max ? hn::LoadU(kTag, max + v) : hn::Zero(kTag);
+    const auto add = [&](int t, Vec bias) FOVEA_INLINE {
+      float* s = block.s + t * block.ld + v;
+      const Vec x = hn::MulAdd(bias, unit, hn::LoadU(kTag, s));
+      hn::StoreU(x, kTag, s);
+      top = hn::Max(top, x);
+    };
     int t = block.from;
-    if (strip.contiguous && terms.bias_column == 1) {
-      for (; t + 4 <= block.to; t += 4) {
-        const int64_t key = strip.keys[t];
-        Vec x0 = load_blocks(rows, 0, key), x1 = load_blocks(rows, 1, key);
-        Vec x2 = load_blocks(rows, 2, key), x3 = load_blocks(rows, 3, key);
-        transpose_blocks(x0, x1, x2, x3);
-        float* s = block.s + t * block.ld + v;
-        add(x0, s);
-        add(x1, s + block.ld);
-        add(x2, s + 2 * block.ld);
-        add(x3, s + 3 * block.ld);
+    const auto add_columns = [&]<int C>(Vec(&x)[C]) FOVEA_INLINE {
+      for (; t + C <= block.to; t += C) {
+        load_columns(rows, strip.keys[t], x);
+        for (int n = 0; n < C; ++n) add(t + n, x[n]);
       }
+    };
+    if (terms.bias_along(strip)) {
+      Vec square[kLanes], few[4];
+      add_columns(square);
+      add_columns(few);
     }
     HWY_ALIGN float lanes[kLanes];
     for (; t < block.to; ++t) {
       const int64_t offset = strip.keys[t] * terms.bias_column;
       for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = rows[lane][offset];
-      add(hn::Load(kTag, lanes), block.s + t * block.ld + v);
+      add(t, hn::Load(kTag, lanes));
     }
+    if (max) hn::StoreU(top, kTag, max + v);
   }
 }
 
-// All terms but the mask. cap_slope: as in soft_cap_pass.
-inline void terms_pass(const ScoreBlock& block, const Strip& strip, const HeadTerms& terms,
-                       const LaneQueries& queries, int first_lane, float* cap_slope) {
-  if (terms.cap != 0) soft_cap_pass(block, terms.cap, cap_slope);
-  if (terms.alibi) alibi_pass(block, strip, queries.position + first_lane, terms.slope);
-  if (terms.bias) bias_pass(block, strip, queries.query + first_lane, terms);
+// s = -inf where a lane does not see a key.
+inline void mask_pass(const ScoreBlock& block, const Strip& strip, const GroupView& view, float* max) {
+  const Vec hidden = hn::Neg(hn::Inf(kTag));
+  map_scores(block, max, [&](int64_t v) FOVEA_INLINE {
+    return [&, v](int t, Vec s) FOVEA_INLINE {
+      return hn::IfThenElse(visible_lanes(view, strip.first + t, static_cast<int>(v / kLanes)), s, hidden);
+    };
+  });
 }
 
-// s = -inf where a lane does not see a key.
-inline void mask_pass(const ScoreBlock& block, const Strip& strip, const GroupView& view) {
-  const Vec hidden = hn::Neg(hn::Inf(kTag));
-  for_each_vector(block, [&](int t, int64_t v, float* s) FOVEA_INLINE {
-    const auto seen = visible_lanes(view, strip.first + t, static_cast<int>(v / kLanes));
-    hn::StoreU(hn::IfThenElse(seen, hn::LoadU(kTag, s), hidden), kTag, s);
-  });
+inline void max_pass(const ScoreBlock& block, float* max) {
+  for (int64_t v = 0; v < block.ld; v += kLanes) {
+    Vec top = hn::LoadU(kTag, max + v);
+    for (int t = block.from; t < block.to; ++t)
+      top = hn::Max(top, hn::LoadU(kTag, block.s + t * block.ld + v));
+    hn::StoreU(top, kTag, max + v);
+  }
+}
+
+// Asks for the bias of a block, or for its gradient (`part`), while the block's scores are multiplied. row: of the first of
+// `rows` lanes, at key 0; the rows lie `stride` apart.
+inline void ask_for_bias(LinesAhead& ahead, LinesAhead::Part part, const ScoreBlock& block,
+                         const Strip& strip, const float* row, int64_t stride, int rows) {
+  const int vectors = static_cast<int>(block.ld / kLanes), keys = block.to - block.from;
+  const int calls = (vectors + kTileVectors - 1) / kTileVectors * ((keys + 7) / 8);
+  const int lines = rows * (keys / 16 + 1);
+  ahead.set(part, row + strip.keys[block.from], stride, rows, keys, (lines + calls - 1) / calls);
+}
+
+// What follows the raw products: all terms, then the mask where there is one (`view`). max[lane], where given, rises to the
+// scores that result; cap_slope: as in soft_cap_pass.
+inline void terms_pass(const ScoreBlock& block, const Strip& strip, const HeadTerms& terms,
+                       const LaneQueries& queries, int first_lane, const GroupView* view, float* cap_slope,
+                       float* max) {
+  // The last pass looks for the maximum.
+  float* const without_mask = view ? nullptr : max;
+  float* const without_bias = terms.bias ? nullptr : without_mask;
+  if (terms.cap != 0) soft_cap_pass(block, terms.cap, cap_slope);
+  if (terms.alibi) alibi_pass(block, strip, queries.position + first_lane, terms.slope, without_bias);
+  if (terms.bias) bias_pass(block, strip, queries.query + first_lane, terms, without_mask);
+  if (view) mask_pass(block, strip, *view, max);
+  if (max && !view && !terms.alibi && !terms.bias) max_pass(block, max);
 }
 
 // factor[t * ld + lane] = what dropout multiplies a weight with: 0 or 1 / (1 - p).
@@ -348,15 +404,6 @@ inline void weights_pass(const ScoreBlock& block, const float* max, float* sum) 
   });
 }
 
-inline void max_pass(const ScoreBlock& block, float* max) {
-  for (int64_t v = 0; v < block.ld; v += kLanes) {
-    Vec top = hn::LoadU(kTag, max + v);
-    for (int t = block.from; t < block.to; ++t)
-      top = hn::Max(top, hn::LoadU(kTag, block.s + t * block.ld + v));
-    hn::StoreU(top, kTag, max + v);
-  }
-}
-
 // Raises max to `raised`; where that changed anything, sum is rescaled, factor filled and true returned.
 inline bool raise_max(const float* raised, int64_t lanes, float* max, float* sum, float* factor) {
   bool grew = false;
@@ -373,13 +420,30 @@ inline bool raise_max(const float* raised, int64_t lanes, float* max, float* sum
   return true;
 }
 
+// Keys first + t * step, t < count.
+struct KeyRun {
+  int64_t first = 0, step = 1, count = 0;
+};
+
+// The keys that a strip holds of a segment from its key `from` on; none where they are gathered.
+inline KeyRun run_of(const PlanSegment& segment, int from, int step) {
+  if (segment.gather >= 0) return {};
+  return {segment.key_first + int64_t{from} * segment.key_step, segment.key_step,
+          smaller(step, segment.key_count - from)};
+}
+
+// Whether keys and values of a head are more than stays in a core's caches: the next strip's are asked for in time.
+inline bool far_keys(const AttentionShape& shape) {
+  return shape.keys * (shape.d + shape.dv) >= int64_t{1} << 17;
+}
+
 // Calls visit(group number, strip, from, to, view, masked) for every strip of keys [from, to) (strip-local)
 // that a lane group of the tile sees; all groups meet a strip before the next one comes, so that it is read
-// once. begin, end: memory for interval masks, one float a lane.
-template <class Visit>
+// once. Before them it calls ahead(keys of the next strip). begin, end: memory for interval masks, one float a lane.
+template <class Ahead, class Visit>
 FOVEA_INLINE inline void visit_keys(const AttentionForward& a, int64_t b, int64_t kv_head,
                                     const PlanTile& tile, const TileLanes& lanes, float* begin, float* end,
-                                    Visit visit) {
+                                    Ahead ahead, Visit visit) {
   const AttentionPlan& plan = *a.plan;
   const HeadView<const float> k{a.k.at(b, kv_head, 0), 0, 0, a.k.row},
       v{a.v.at(b, kv_head, 0), 0, 0, a.v.row};
@@ -397,6 +461,10 @@ FOVEA_INLINE inline void visit_keys(const AttentionForward& a, int64_t b, int64_
     }
     for (int from = low; from < high; from += step) {
       strip.fill(plan, segment, from, static_cast<int>(smaller(from + step, high)), k, v);
+      if (from + step < high)
+        ahead(run_of(segment, from + step, step));
+      else if (s + 1 < tile.segment_end)
+        ahead(run_of(plan.segments[s + 1], 0, step));
       for (int g = 0; g < lanes.groups; ++g) {
         int first = strip.first, last = strip.first + strip.count;
         const bool masked = views[g].clip(first, last);
