@@ -79,14 +79,16 @@ struct RepeatedLinear::Pass {
     return product(a, packed, n);
   }
 
-  void keep(const Tensor& d_rows, const Tensor& x_rows) {
+  // Keeps a call's x, and gives the place of its d, [rows, out], for the caller to fill.
+  Tensor keep(const Tensor& x_rows) {
     if (!d.defined()) {
       d = Tensor({rows, out()});
       x = Tensor({rows, in()});
     }
-    d.narrow(0, filled, d_rows.size(0)).copy_from(d_rows);
-    x.narrow(0, filled, d_rows.size(0)).copy_from(x_rows);
-    filled += d_rows.size(0);
+    const int64_t count = x_rows.size(0), begin = filled;
+    filled += count;
+    x.narrow(0, begin, count).copy_from(x_rows);
+    return d.narrow(0, begin, count);
   }
 
   Tensor weight_gradient() const {
@@ -150,18 +152,18 @@ Var RepeatedLinear::operator()(const Var& x, Activation activation) const {
   if (!recorded) return Var(y);
   pass->rows += rows;
   return record(y, {x, joint_}, [=, joint = joint_](const Tensor& grad) {
-    Tensor d = grad;
-    if (activation != Activation::none) {
-      d = Tensor(grad.shape());
+    const bool keeps = joint.requires_grad(), plain = activation == Activation::none;
+    const Tensor d = keeps ? pass->keep(from) : plain ? grad : Tensor(grad.shape());
+    if (!plain)
       kernels::bias_activation_backward({.activation = activation,
                                          .rows = rows,
                                          .columns = out,
                                          .saved = before.defined() ? before.data() : y.data(),
                                          .dy = grad.data(),
                                          .dx = d.data()});
-    }
+    else if (keeps)
+      d.copy_from(grad);
     if (x.requires_grad()) x.add_grad(pass->times_weight(d, true));
-    if (joint.requires_grad()) pass->keep(d, from);
   });
 }
 

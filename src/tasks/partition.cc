@@ -176,15 +176,16 @@ Json to_json(const infer::DetectionCounts& c) {
           {"precision", c.precision()},
           {"recall", c.recall()},
           {"f1", c.f1()},
-          {"localisation", c.localisation()},
+          {"localisation", c.matched > 0 ? Json(c.localisation()) : Json()},
           {"reversed", c.reversed}};
 }
 
 std::string to_text(const infer::DetectionCounts& c) {
   return message("ships        ", c.ships, "\nfound        ", c.found, "\nprecision    ",
                  fixed(100 * c.precision(), 2), " %\nrecall       ", fixed(100 * c.recall(), 2),
-                 " %\nF1           ", fixed(100 * c.f1(), 2), " %\nlocalisation ", fixed(c.localisation(), 2),
-                 " pixels, mean error of bow and stern of the ships matched\nreversed     ", c.reversed,
+                 " %\nF1           ", fixed(100 * c.f1(), 2), " %\nlocalisation ",
+                 c.matched > 0 ? fixed(c.localisation(), 2) + " pixels" : "-",
+                 ", mean error of bow and stern of the ships matched\nreversed     ", c.reversed,
                  " ships matched with bow and stern exchanged\n");
 }
 

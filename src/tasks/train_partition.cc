@@ -139,10 +139,10 @@ TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTrai
   if (!valid.empty())
     plan.validate = [&] {
       const infer::DetectionCounts counts = evaluate_scenes(loaded, valid);
-      return train::Validation{100 * counts.f1(),
-                               {{"precision", 100 * counts.precision()},
-                                {"recall", 100 * counts.recall()},
-                                {"localisation", counts.localisation()}}};
+      train::Validation result{100 * counts.f1(),
+                               {{"precision", 100 * counts.precision()}, {"recall", 100 * counts.recall()}}};
+      if (counts.matched > 0) result.details.emplace_back("localisation", counts.localisation());
+      return result;
     };
   plan.score_name = "F1";
   plan.score_unit = "%";

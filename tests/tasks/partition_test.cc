@@ -86,6 +86,15 @@ TEST_F(PartitionTest, LearnsToFindShipsAndShowsItsMaps) {
   EXPECT_THAT(model->answer({&broken, 1}, {})[0].error, HasSubstr("b.png"));
 }
 
+TEST(DetectionCounts, HaveNoErrorOfPlaceWithoutAMatch) {
+  const infer::DetectionCounts none{.ships = 3, .found = 2};
+  EXPECT_TRUE(to_json(none)["localisation"].is_null()) << to_json(none);
+  EXPECT_THAT(to_text(none), HasSubstr("localisation -,"));
+  const infer::DetectionCounts one{.ships = 3, .found = 2, .matched = 1, .bow_error = 3, .stern_error = 1};
+  EXPECT_EQ(to_json(one)["localisation"], 2);
+  EXPECT_THAT(to_text(one), HasSubstr("localisation 2.00 pixels,"));
+}
+
 TEST_F(PartitionTest, RefusesWhatItCannotUse) {
   files_.train = (directory_.path() / "nowhere").string();
   EXPECT_THAT(complaint([&] { train(); }), HasSubstr("scenes applies to --train scenes only"));
