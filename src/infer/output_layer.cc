@@ -35,15 +35,15 @@ Distance distance(int64_t count, const float* w, const int8_t* q, float scale) {
           static_cast<float>(1.000001 * std::sqrt(norm))};
 }
 
-// |x| and |x - y| of a row x, y being x in so many steps to either side of 0 (kernels/gemm/int8_gemm.h).
-void measure(int64_t count, const float* x, int32_t steps, kernels::Uncertain& row) {
+// |x| and |x - y| of a row x, y being x in steps of this share of its largest (kernels/gemm/int8_gemm.h).
+void measure(int64_t count, const float* x, double step, kernels::Uncertain& row) {
   double squares = 0;
   float largest = 0;
   for (int64_t p = 0; p < count; ++p) {
     squares += double{x[p]} * x[p];
     largest = std::max(largest, std::fabs(x[p]));
   }
-  const double half_step = largest < 1e-30f ? double{largest} : 0.501 * double{largest} / steps;
+  const double half_step = largest <= 2e-30f ? double{largest} : 0.501 * double{largest} * step;
   row.length = static_cast<float>(1.000001 * std::sqrt(squares));
   row.error = static_cast<float>(half_step * std::sqrt(static_cast<double>(count)));
 }
@@ -96,7 +96,7 @@ std::vector<int32_t> OutputLayer::best(const Tensor& x, std::span<const int32_t>
   FOVEA_ASSERT(skipped.size() == static_cast<size_t>(rows));
   const Screen* const screen = compute_ == Compute::int8 ? nullptr : &this->screen();
   const Tensor near = screen != nullptr ? screen->layer(x) : layer_(x);
-  const int32_t steps = kernels::int8_activation_limit(kernels::int8_kernels().together, in);
+  const double step = kernels::int8_activation_step(kernels::int8_kernels().together, in);
   std::vector<int32_t> tokens(static_cast<size_t>(rows), -1);
   parallel_for(rows, 4, [&](int64_t begin, int64_t end) {
     thread_local std::vector<int32_t> columns;
@@ -111,7 +111,7 @@ std::vector<int32_t> OutputLayer::best(const Tensor& x, std::span<const int32_t>
         row.errors = screen->errors.data();
         row.norms = screen->norms.data();
         row.slack = screen->slack;
-        measure(in, x.data() + r * in, steps, row);
+        measure(in, x.data() + r * in, step, row);
       } else {
         row.errors = row.norms = row.x;  // times 0: these logits are what they are
       }

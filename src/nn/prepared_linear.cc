@@ -52,9 +52,10 @@ PreparedLinear::PreparedLinear(const Tensor& weight, const Tensor& bias, Compute
 // Rows and columns of one call that are computed together.
 struct PreparedLinear::Block {
   int64_t rows, column_begin, column_end;
-  const float* x;       // float32: the rows
-  const int32_t* q;     // int8: the rows, quantised,
-  const float* scales;  // and their scales
+  const float* x;        // float32: the rows
+  const int32_t* q;      // int8: the rows, quantised,
+  const float* scales;   // their scales,
+  const int32_t* zeros;  // and what stands for 0 in them
   float* y;
 };
 
@@ -80,6 +81,7 @@ void PreparedLinear::multiply(const Block& block) const {
                                       .column_end = block.column_end,
                                       .a = block.q,
                                       .a_scales = block.scales,
+                                      .a_zeros = block.zeros,
                                       .packed = reinterpret_cast<const int8_t*>(packed_.data()),
                                       .scales = scales_.data(),
                                       .bias = bias,
@@ -96,14 +98,15 @@ void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
   const kernels::Int8Kernels& kernels = kernels::int8_kernels();
   const int64_t groups = kernels.groups(in_);
   Tensor quantised, scales;  // int8 alone
-  int32_t* q = nullptr;
+  int32_t *q = nullptr, *zeros = nullptr;
   if (int8) {
-    quantised = Tensor(Shape{rows * groups});
+    quantised = Tensor(Shape{rows * (groups + 1)});
     scales = Tensor(Shape{rows});
     q = reinterpret_cast<int32_t*>(quantised.data());
+    zeros = q + rows * groups;
     parallel_for(rows, std::max<int64_t>(1, 65536 / in_), [&](int64_t begin, int64_t end) {
       kernels.quantize_rows(end - begin, in_, x.data() + begin * in_, q + begin * groups,
-                            scales.data() + begin);
+                            scales.data() + begin, zeros + begin);
     });
   }
   // A part has 2^18 products at least, and there are no more parts of a block of rows than kParts.
@@ -121,6 +124,7 @@ void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
               .x = x.data() + begin * in_,
               .q = int8 ? q + begin * groups : nullptr,
               .scales = int8 ? scales.data() + begin : nullptr,
+              .zeros = int8 ? zeros + begin : nullptr,
               .y = y + begin * out_});
     after(begin, end, column, column_end);
   });

@@ -47,7 +47,11 @@ bool quantize_int8(int64_t rows, int64_t columns, const float* weights, int8_t* 
 
 int32_t int8_activation_limit(int64_t together, int64_t k) {
   const int64_t most = std::numeric_limits<int32_t>::max() / (127 * std::max<int64_t>(1, k));
-  return static_cast<int32_t>(std::min<int64_t>(together == 2 ? 2047 : 127, most));
+  return static_cast<int32_t>(std::min<int64_t>(together == 2 ? 2047 : 255, most));
+}
+
+double int8_activation_step(int64_t together, int64_t k) {
+  return (together == 2 ? 1.0 : 2.0) / int8_activation_limit(together, k);
 }
 
 const Int8Kernels& int8_kernels(Level level) {

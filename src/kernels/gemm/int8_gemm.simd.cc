@@ -54,7 +54,7 @@ constexpr int kTileRows = 6;  // 12 of 16
 // sum: so the instructions of both ways stand here, in the order of the rows.
 struct Words {
   static constexpr int64_t kTogether = 2;
-  static constexpr bool kStarts = false;
+  static constexpr bool kZeros = false;
 
   static V32 HWY_INLINE right(const int8_t* b) {
     return hn::BitCast(d32, hn::PromoteTo(d16, hn::LoadU(D8(), b)));
@@ -94,7 +94,7 @@ struct Words {
 // Fours of bytes, those of x unsigned: for CPUs with VNNI. Sums wrap on their way, and are right at the end.
 struct Bytes {
   static constexpr int64_t kTogether = 4;
-  static constexpr bool kStarts = true;
+  static constexpr bool kZeros = true;
 
   static V32 HWY_INLINE right(const int8_t* b) { return hn::LoadU(d32, reinterpret_cast<const int32_t*>(b)); }
   static V32 HWY_INLINE add(V32 a, V32 b, V32 sum, V32&) {
@@ -107,7 +107,7 @@ struct Bytes {
   static V32 HWY_INLINE joined(V32 sum, V32) { return sum; }
   static void HWY_INLINE store(V32 values, int64_t count, int32_t* to) {
     const hn::Rebind<uint8_t, D32> narrow;
-    const auto bytes = hn::DemoteTo(narrow, hn::Add(values, hn::Set(d32, 128)));
+    const auto bytes = hn::DemoteTo(narrow, values);
     if (count == kLanes) return hn::StoreU(bytes, narrow, reinterpret_cast<uint8_t*>(to));
     HWY_ALIGN uint8_t some[kLanes];
     hn::Store(bytes, narrow, some);
@@ -116,7 +116,7 @@ struct Bytes {
 };
 #endif
 
-// Bytes of a panel of W^T: the columns' starts, then for each group of rows every column's few side by side.
+// Bytes of a panel of W^T: the columns' sums, then for each group of rows every column's few side by side.
 template <class Way>
 constexpr int64_t panel_bytes(int64_t groups) {
   return packed_int8_columns(kColumns, groups, Way::kTogether);
@@ -131,13 +131,12 @@ void pack(int64_t n, int64_t k, const int8_t* q, int8_t* packed) {
   const int64_t groups = groups_of<Way>(k);
   for (int64_t first = 0; first < n; first += kColumns) {
     int8_t* panel = packed + first / kColumns * panel_bytes<Way>(groups);
-    if (Way::kStarts) {
+    if (Way::kZeros) {
       for (int64_t j = 0; j < kColumns; ++j) {
-        uint32_t start = 0;
-        for (int64_t p = 0; p < k && first + j < n; ++p)
-          start -= static_cast<uint32_t>(128 * q[(first + j) * k + p]);
-        __builtin_memcpy(panel, &start, sizeof start);
-        panel += sizeof start;
+        int32_t sum = 0;
+        for (int64_t p = 0; p < k && first + j < n; ++p) sum += q[(first + j) * k + p];
+        __builtin_memcpy(panel, &sum, sizeof sum);
+        panel += sizeof sum;
       }
     }
     for (int64_t p = 0; p < groups * Way::kTogether; ++p)
@@ -148,24 +147,43 @@ void pack(int64_t n, int64_t k, const int8_t* q, int8_t* packed) {
 }
 
 template <class Way>
-void quantize_rows(int64_t rows, int64_t k, const float* x, int32_t* q, float* scales) {
-  const auto limit = static_cast<float>(int8_activation_limit(Way::kTogether, k));
+void quantize_rows(int64_t rows, int64_t k, const float* x, int32_t* q, float* scales, int32_t* zeros) {
+  const int32_t limit = int8_activation_limit(Way::kTogether, k);
+  const float half_limit = (Way::kZeros ? 0.5f : 1.0f) * static_cast<float>(limit);
   const int64_t groups = groups_of<Way>(k);
   for (int64_t i = 0; i < rows; ++i) {
     const float* row = x + i * k;
     int32_t* to = q + i * groups;
-    const float largest = max_of(k, [&](int64_t p, int64_t lanes) HWY_ATTR {
-      return keep_first(hn::Abs(load(row + p, lanes)), lanes, -__builtin_inff());
-    });
+    // Half of what the steps reach over: from -largest to largest, or from the least value to the largest.
+    float half, low = 0;
+    if constexpr (Way::kZeros) {
+      const float high = max_of(k, [&](int64_t p, int64_t lanes) HWY_ATTR {
+        return keep_first(load(row + p, lanes), lanes, -__builtin_inff());
+      });
+      const float below = max_of(k, [&](int64_t p, int64_t lanes) HWY_ATTR {
+        return keep_first(hn::Neg(load(row + p, lanes)), lanes, -__builtin_inff());
+      });
+      low = below > 0 ? -below : 0;
+      half = 0.5f * (high > 0 ? high : 0) - 0.5f * low;
+    } else {
+      half = max_of(k, [&](int64_t p, int64_t lanes) HWY_ATTR {
+        return keep_first(hn::Abs(load(row + p, lanes)), lanes, -__builtin_inff());
+      });
+    }
     // A NaN, or an infinity against itself, leaves its mark on the sum.
     const float mark = sum_of(
         k, [&](int64_t p, int64_t lanes) HWY_ATTR { return hn::Mul(load(row + p, lanes), hn::Zero(d)); });
-    const bool finite = mark == 0, counts = finite && largest >= 1e-30f;
-    scales[i] = finite ? (counts ? largest / limit : 0) : __builtin_nanf("");
-    const V factor = hn::Set(d, counts ? limit / largest : 0);
+    const bool finite = mark == 0, counts = finite && half >= 1e-30f;
+    scales[i] = finite ? (counts ? half / half_limit : 0) : __builtin_nanf("");
+    const float inverse = counts ? half_limit / half : 0;
+    const V factor = hn::Set(d, inverse);
+    const V32 zero = counts ? hn::NearestInt(hn::Set(d, -low * inverse)) : hn::Zero(d32);
+    zeros[i] = hn::GetLane(zero);
     for_vectors(k, [&](int64_t p, int64_t lanes) HWY_ATTR {
       // What is not finite is not converted: its row is marked already.
-      const V32 values = counts ? hn::NearestInt(hn::Mul(load(row + p, lanes), factor)) : hn::Zero(d32);
+      V32 values = counts ? hn::NearestInt(hn::Mul(load(row + p, lanes), factor)) : hn::Zero(d32);
+      if constexpr (Way::kZeros)
+        values = hn::Min(hn::Max(hn::Add(values, zero), hn::Zero(d32)), hn::Set(d32, limit));
       Way::store(values, lanes, to + p / Way::kTogether);
     });
   }
@@ -175,6 +193,7 @@ struct Tile {
   int64_t groups;
   const int32_t* a;
   const float* a_scales;
+  const int32_t* a_zeros;
   const int8_t* b;  // a panel
   const float* scales;
   const float* bias;
@@ -191,12 +210,13 @@ HWY_INLINE void run_tile(const Tile& t) {
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
     other[i][0] = other[i][1] = sum[i][0] = sum[i][1] = hn::Zero(d32);
-    if constexpr (Way::kStarts) {
-      sum[i][0] = Way::right(b);
-      sum[i][1] = Way::right(b + 4 * kLanes);
+    if constexpr (Way::kZeros) {
+      const V32 zero = hn::Set(d32, -t.a_zeros[i]);
+      sum[i][0] = hn::Mul(zero, Way::right(b));
+      sum[i][1] = hn::Mul(zero, Way::right(b + 4 * kLanes));
     }
   }
-  if (Way::kStarts) b += 4 * kColumns;
+  if (Way::kZeros) b += 4 * kColumns;
   const int32_t* HWY_RESTRICT a = t.a;
   const int64_t groups = t.groups;
   uintptr_t ahead = t.ahead;
@@ -261,6 +281,7 @@ void multiply(const Int8Product& g) {
     Tile t{.groups = groups,
            .a = g.a,
            .a_scales = g.a_scales,
+           .a_zeros = g.a_zeros,
            .b = b,
            .scales = whole ? g.scales + j : scales,
            .bias = whole ? (g.bias != nullptr ? g.bias + j : zeros) : bias,
@@ -281,6 +302,7 @@ void multiply(const Int8Product& g) {
       }
       t.a += rows * groups;
       t.a_scales += rows;
+      if (Way::kZeros) t.a_zeros += rows;
       done += rows;
     }
   }

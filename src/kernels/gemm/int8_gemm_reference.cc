@@ -15,42 +15,56 @@ template <class Activation>
 const Int8Kernels& way() {
   return sizeof(Activation) == 2 ? int8_table.words : int8_table.bytes;
 }
-// What is added to an activation to store it.
 template <class Activation>
-constexpr int32_t kZero = sizeof(Activation) == 2 ? 0 : 128;
+constexpr bool kBytes = sizeof(Activation) == 1;
 
-// A column: its start where activations are bytes, and its weights, zeros up to a whole group.
+// A column: its sum where activations are bytes, and its weights, zeros up to a whole group.
 template <class Activation>
 void pack(int64_t n, int64_t k, const int8_t* q, int8_t* packed) {
   const int64_t depth = way<Activation>().groups(k) * way<Activation>().together;
   for (int64_t j = 0; j < n; ++j) {
-    if (kZero<Activation> != 0) {
-      uint32_t start = 0;  // may wrap, as the sum then does: the two come out right
-      for (int64_t p = 0; p < k; ++p) start -= static_cast<uint32_t>(kZero<Activation> * q[j * k + p]);
-      std::memcpy(packed, &start, sizeof start);
-      packed += sizeof start;
+    if (kBytes<Activation>) {
+      int32_t sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += q[j * k + p];
+      std::memcpy(packed, &sum, sizeof sum);
+      packed += sizeof sum;
     }
     for (int64_t p = 0; p < depth; ++p) *packed++ = p < k ? q[j * k + p] : 0;
   }
 }
 
+// Half of what a row's steps reach over: from -largest to largest, or from its least to its largest value.
+struct Reach {
+  float half, low;
+};
 template <class Activation>
-void quantize_rows(int64_t rows, int64_t k, const float* x, int32_t* q, float* scales) {
+Reach reach_of(int64_t k, const float* x) {
+  float low = 0, high = 0, largest = 0;
+  for (int64_t p = 0; p < k; ++p) {
+    low = std::min(low, x[p]);
+    high = std::max(high, x[p]);
+    largest = std::max(largest, std::fabs(x[p]));
+  }
+  return kBytes<Activation> ? Reach{0.5f * high - 0.5f * low, low} : Reach{largest, 0};
+}
+
+template <class Activation>
+void quantize_rows(int64_t rows, int64_t k, const float* x, int32_t* q, float* scales, int32_t* zeros) {
   const int64_t groups = way<Activation>().groups(k), together = way<Activation>().together;
-  const auto limit = static_cast<float>(int8_activation_limit(way<Activation>().together, k));
+  const int32_t limit = int8_activation_limit(together, k);
+  const float half_limit = (kBytes<Activation> ? 0.5f : 1.0f) * static_cast<float>(limit);
   for (int64_t i = 0; i < rows; ++i) {
-    float largest = 0;
-    bool finite = true;
-    for (int64_t p = 0; p < k; ++p) {
-      finite = finite && std::isfinite(x[i * k + p]);
-      largest = std::max(largest, std::fabs(x[i * k + p]));
-    }
-    const bool counts = finite && largest >= 1e-30f;
-    scales[i] = finite ? (counts ? largest / limit : 0) : std::numeric_limits<float>::quiet_NaN();
-    const float inverse = counts ? limit / largest : 0;
+    const float* row = x + i * k;
+    const bool finite = std::all_of(row, row + k, [](float value) { return std::isfinite(value); });
+    const Reach reach = finite ? reach_of<Activation>(k, row) : Reach{};
+    const bool counts = reach.half >= 1e-30f;
+    scales[i] = finite ? (counts ? reach.half / half_limit : 0) : std::numeric_limits<float>::quiet_NaN();
+    const float inverse = counts ? half_limit / reach.half : 0;
+    zeros[i] = static_cast<int32_t>(std::nearbyint(-reach.low * inverse));
     for (int64_t p = 0; p < groups * together; ++p) {
-      const auto value = static_cast<int32_t>(p < k && counts ? std::nearbyint(x[i * k + p] * inverse) : 0);
-      const auto stored = static_cast<Activation>(value + kZero<Activation>);
+      auto value = static_cast<int32_t>(p < k && counts ? std::nearbyint(row[p] * inverse) : 0) + zeros[i];
+      if (kBytes<Activation>) value = std::clamp(value, 0, limit);
+      const auto stored = static_cast<Activation>(value);
       std::memcpy(reinterpret_cast<char*>(q + i * groups) + p * static_cast<int64_t>(sizeof stored), &stored,
                   sizeof stored);
     }
@@ -64,9 +78,12 @@ void multiply(const Int8Product& g) {
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = g.column_begin; j < g.column_end; ++j) {
       const int8_t* column = g.packed + j * stride;
-      int32_t start = 0;
-      if (head > 0) std::memcpy(&start, column, sizeof start);
-      int64_t sum = start;
+      int64_t sum = 0;
+      if (head > 0) {
+        int32_t weights = 0;
+        std::memcpy(&weights, column, sizeof weights);
+        sum = -int64_t{g.a_zeros[i]} * weights;
+      }
       for (int64_t p = 0; p < depth; ++p) {
         Activation a;
         std::memcpy(&a, reinterpret_cast<const char*>(g.a + i * groups) + p * static_cast<int64_t>(sizeof a),
