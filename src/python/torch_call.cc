@@ -1,3 +1,5 @@
+// Attention on tensors of PyTorch without libtorch: what a call needs besides its tensors is prepared once, and its results are
+// tensors that PyTorch allocates. ops.py holds the ops and the autograd.Function around it.
 #include "python/torch_call.h"
 
 #include <nanobind/stl/optional.h>
