@@ -52,6 +52,20 @@ def step_of(op, leaves, backward):
     return step
 
 
+class Nothing(torch.autograd.Function):
+    """What PyTorch takes for a function written in Python that keeps its tensors and computes nothing."""
+
+    @staticmethod
+    def forward(ctx, q, k, v):
+        out = torch.empty_like(q)
+        ctx.save_for_backward(q, k, v, out)
+        return out
+
+    @staticmethod
+    def backward(ctx, d_out):
+        return tuple(torch.empty_like(x) for x in ctx.saved_tensors[:3])
+
+
 def overhead(backward):
     """A call of PyTorch's against the same work asked of C++ directly: what Python, dispatch and autograd cost."""
     calls = 250
@@ -59,15 +73,22 @@ def overhead(backward):
     def build():
         q, k, v = tensors(8, 64, backward, heads=1)
         gradient = torch.randn(1, 1, 8, 64)
-        once = lambda: fovea.torch.attention(q, k, v)
+
+        def repeated(op):
+            def step():  # results are freed, as those of a training are
+                for _ in range(calls):
+                    if backward:
+                        torch.autograd.grad(op(q, k, v), (q, k, v), gradient)
+                    else:
+                        op(q, k, v)
+
+            return step
+
+        steps = {"fovea": repeated(fovea.torch.attention), "kernel": kernel(q, k, v, gradient, backward, calls),
+                 "SDPA": repeated(F.scaled_dot_product_attention)}
         if backward:
-            once = lambda: torch.autograd.grad(fovea.torch.attention(q, k, v), (q, k, v), gradient)
-
-        def step():  # results are freed, as those of a training are
-            for _ in range(calls):
-                once()
-
-        return {"fovea": step, "kernel": kernel(q, k, v, gradient, backward, calls)}
+            steps["a Function that computes nothing"] = repeated(Nothing.apply)
+        return steps
 
     return Case(f"overhead of a call, B=H=1, N=8, D=64, {'both' if backward else 'forward'}",
                 f"≤ {40 if backward else 15} µs", build, calls, "kernel")
@@ -131,25 +152,29 @@ def sparse(name, n, backward):
     return Case(f"{name} {'both' if backward else 'forward'}, D=64, N={n}", target, build)
 
 
+def training_step(make, config, implementation, batch, tokens):
+    """One step of AdamW; the model is made when it is first called, so that a variant left out takes no memory."""
+    made = []
+
+    def step():
+        if not made:
+            own = copy.deepcopy(config)
+            own._attn_implementation = implementation
+            torch.manual_seed(0)
+            model = make(own).train()
+            made.extend((model, torch.optim.AdamW(model.parameters(), 1e-5), torch.randint(10, own.vocab_size, (batch, tokens))))
+        model, optimizer, ids = made
+        optimizer.zero_grad()
+        model(ids, labels=ids).loss.backward()
+        optimizer.step()
+
+    return step
+
+
 def fine_tuning(title, target, make, config, batch, tokens):
     def build():
         fovea.transformers.register()
-        steps = {}
-        for name in ("fovea", "sdpa", "eager"):
-            own = copy.deepcopy(config)
-            own._attn_implementation = name
-            torch.manual_seed(0)
-            model = make(own).train()
-            optimizer = torch.optim.AdamW(model.parameters(), 1e-5)
-            ids = torch.randint(10, config.vocab_size, (batch, tokens))
-
-            def step(model=model, optimizer=optimizer, ids=ids):
-                optimizer.zero_grad()
-                model(ids, labels=ids).loss.backward()
-                optimizer.step()
-
-            steps[name] = step
-        return steps
+        return {name: training_step(make, config, name, batch, tokens) for name in ("fovea", "sdpa", "eager")}
 
     return Case(title, target, build)
 
@@ -174,7 +199,7 @@ def all_cases():
 
 
 def measure(steps, budget):
-    """Seconds of each variant, run in turn."""
+    """Seconds of each variant, run in turn; the first round makes what is made once."""
     best = {name: timed(step) for name, step in steps.items()}
     spent, rounds = 0.0, 0
     while spent < budget * len(steps) and (rounds < 3 or sum(best.values()) < budget):
@@ -186,14 +211,20 @@ def measure(steps, budget):
     return best
 
 
-def row(case, budget):
-    best = measure(case.build(), budget)
+def shown(seconds):
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def row(case, budget, left_out):
+    best = measure({name: step for name, step in case.build().items() if name not in left_out}, budget)
     if case.above:
         above = (best["fovea"] - best[case.above]) / case.inner * 1e6
-        return f"| {case.title} | {best['fovea'] / case.inner * 1e6:.1f} µs | {above:.1f} µs above the kernel | {case.target} |"
+        others = [f"{name} {seconds / case.inner * 1e6:.1f} µs" for name, seconds in best.items() if name not in ("fovea", case.above)]
+        told = "; ".join([f"{above:.1f} µs above the kernel", *others])
+        return f"| {case.title} | {best['fovea'] / case.inner * 1e6:.1f} µs | {told} | {case.target} |"
     others = {name: seconds for name, seconds in best.items() if name != "fovea"}
-    told = ", ".join(f"{name} {seconds * 1e3:.3g} ms ({seconds / best['fovea']:.2f}×)" for name, seconds in others.items())
-    return f"| {case.title} | {best['fovea'] * 1e3:.3g} ms | {told} | {case.target} |"
+    told = ", ".join(f"{name} {shown(seconds)} ({seconds / best['fovea']:.2f}×)" for name, seconds in others.items())
+    return f"| {case.title} | {shown(best['fovea'])} | {told} | {case.target} |"
 
 
 def main():
@@ -201,6 +232,7 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--filter", default="", help="only cases whose title contains this")
     parser.add_argument("--budget", type=float, default=2.0, help="seconds for each variant")
+    parser.add_argument("--without", nargs="+", default=[], help="variants that are left out, such as eager")
     parser.add_argument("--write", default="", help="a file for the tables")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -213,7 +245,7 @@ def main():
         lines += [f"## {threads} thread{'s' * (threads > 1)}", "", "| case | Fovea | others | target |", "|---|---|---|---|"]
         for case in all_cases():
             if arguments.filter in case.title:
-                lines.append(row(case, arguments.budget))
+                lines.append(row(case, arguments.budget, arguments.without))
                 print(lines[-1], file=sys.stderr, flush=True)
         lines.append("")
     text = "\n".join(lines)

@@ -12,9 +12,15 @@ docs/python.md explains each.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
 from ._core import __version__, num_threads, set_num_threads
+
+# Free-threaded Python turns the GIL on for a module such as _core, unless it was told not to.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError("fovea: this Python runs without the GIL, which Fovea needs; unset PYTHON_GIL and -X gil=0")
+
 from . import tasks
 from .arrays import AttentionOutput, Mask, attention
 from .tasks import *  # noqa: F403 - the classes of models, listed there

@@ -1,3 +1,4 @@
+// Masks from bool arrays and from the block lists of FlexAttention.
 #include "python/masks.h"
 
 #include <nanobind/stl/string.h>

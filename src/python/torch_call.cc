@@ -1,3 +1,5 @@
+// Attention on tensors of PyTorch without libtorch: what a call needs besides its tensors is prepared once, and its results are
+// tensors that PyTorch allocates. ops.py holds the ops and the autograd.Function around it.
 #include "python/torch_call.h"
 
 #include <nanobind/stl/optional.h>
@@ -43,6 +45,25 @@ bool is_dense(const StridedInput& x) {
 
 nb::tuple tuple_of(const std::array<int64_t, 4>& values) {
   return nb::make_tuple(values[0], values[1], values[2], values[3]);
+}
+
+std::array<int64_t, 4> output_sizes(const AttentionSizes& s) {
+  return {s.batch, s.heads, s.queries, s.dv};
+}
+
+void check_sizes(const char* name, const StridedOutput& x, const std::array<int64_t, 4>& sizes) {
+  for (int i = 0; i < 4; ++i)
+    require((i < x.rank ? x.sizes[i] : 1) == sizes[i], "attention: ", name,
+            " has another size than attention() gave it");
+}
+
+// As Call::output_and_lse() gave it, or a tensor [B, H, Nq].
+float* saved_lse(nb::handle lse, const AttentionSizes& s) {
+  if (nb::isinstance<nb::capsule>(lse)) return static_cast<float*>(nb::borrow<nb::capsule>(lse).data());
+  const StridedOutput found = tensor_view(lse);
+  check_sizes("lse", found, {s.batch, s.heads, s.queries, 1});
+  require(is_dense(input_view(lse)), "attention: lse has gaps in memory, wanted it as attention() gave it");
+  return found.data;
 }
 
 // Everything of a call but its tensors, made once for many calls. The caller vouches for float32 tensors on the CPU.
@@ -101,10 +122,8 @@ class Call {
     const Arguments in = arguments(saved, 1);
     require(wanted.size() == saved.size(), "attention: got ", wanted.size(), " wishes for ", saved.size(),
             " tensors");
-    const StridedResults results{.out = tensor_view(saved[0]),
-                                 .lse = nb::isinstance<nb::capsule>(lse)
-                                            ? static_cast<float*>(nb::borrow<nb::capsule>(lse).data())
-                                            : tensor_view(lse).data};
+    const StridedResults results{.out = tensor_view(saved[0]), .lse = saved_lse(lse, in.prepared->sizes())};
+    check_sizes("out", results.out, output_sizes(in.prepared->sizes()));
     const StridedInput d = input_view(d_out);
     StridedGradients to;
     nb::object gradients = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(wanted.size())));
@@ -152,7 +171,7 @@ class Call {
     const Arguments in = arguments(tensors, 0);
     const AttentionSizes& s = in.prepared->sizes();
     // As _new_results() of ops.py: [B, Nq, H, Dv] in memory. Memory like that of q, if it is the same, is quicker to get.
-    const std::array<int64_t, 4> sizes{s.batch, s.heads, s.queries, s.dv};
+    const std::array<int64_t, 4> sizes = output_sizes(s);
     const std::array<int64_t, 4> strides{s.queries * s.heads * s.dv, s.dv, s.heads * s.dv, 1};
     nb::object out = is_laid_out(in.arrays.q, sizes, strides)
                          ? like(tensors[0])

@@ -33,6 +33,13 @@ def test_public_names_exist():
         fovea.nothing
 
 
+def test_python_without_the_gil_is_refused():
+    script = "import sys; sys._is_gil_enabled = lambda: False; import fovea"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert found.returncode != 0
+    assert "ImportError: fovea: this Python runs without the GIL" in found.stderr
+
+
 def test_a_missing_library_is_one_line_with_the_command(tmp_path):
     if not shutil.which("cmake") or not shutil.which("pkg-config") or not shutil.which("ninja"):
         pytest.skip("cmake, ninja or pkg-config is not installed")

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 import fovea.torch  # noqa: E402
-from fovea.torch.ops import _backward_op, _forward_op  # noqa: E402
+from fovea.torch.ops import _backward_op, _forward_op, _weights_op  # noqa: E402
 
 
 def tensors(batch=2, heads=4, kv_heads=2, queries=9, keys=13, d=8, dv=5, grad=True):
@@ -172,6 +172,21 @@ def test_opcheck(spec):
     torch.library.opcheck(_forward_op, (*arguments, True))
     out, lse = _forward_op(*arguments, True)
     torch.library.opcheck(_backward_op, (*arguments, out, lse, torch.randn_like(out), [True] * 3 + [False] * 9))
+    torch.library.opcheck(_weights_op, (*arguments, [0, 2], [1, 8]))
+
+
+def test_ops_called_with_other_tensors_than_theirs_are_errors():
+    q, k, v = (x.detach() for x in tensors(kv_heads=4))
+    options = (None, "scaled_dot", None, None, None, 0, 0.0, False)
+    arguments = (q, k, v, *[None] * 9, *options)
+    out, lse = _forward_op(*arguments, True)
+    wanted = [True] * 3 + [False] * 9
+    for bad in ((out[:, :, :5], lse, out), (out, lse[:, :, :5], out), (out, lse, out[:1]), (out, lse.double(), out),
+                (out, lse, out.double()), (out, lse.mT.contiguous().mT, out), (out[0], lse, out), (out, lse[0], out)):  # fmt: skip
+        with pytest.raises(ValueError):
+            _backward_op(*arguments, *bad, wanted)
+    with pytest.raises(ValueError, match="wanted float32"):
+        _forward_op(q, k, v, torch.zeros(9, 13, dtype=torch.float16), *[None] * 8, *options, True)
 
 
 def test_opcheck_of_strided_views_and_biases():

@@ -91,12 +91,16 @@ _empty_like = torch.empty_like
 # The ops: the arguments of _INPUTS and the seed, then the other _OPTIONS, then their own.
 
 
+def _require_float32(*tensors: Tensor) -> None:
+    for x in tensors:
+        if x.dtype is not torch.float32:
+            raise ValueError(f"fovea::attention: got {x.dtype}, wanted float32")
+
+
 def _given(arguments: Sequence[Any]) -> Tuple[_core.Call, _Tensors]:
     """What is called, and with which tensors, from the arguments that all ops share."""
     places = tuple(place for place, x in enumerate(arguments[: _SEED + 1]) if x is not None)
-    for x in arguments[:3]:
-        if x.dtype is not torch.float32:
-            raise ValueError(f"fovea::attention: got {x.dtype}, wanted float32")
+    _require_float32(*(arguments[place] for place in places if place != _SEED))
     options = (tuple(x) if isinstance(x, list) else x for x in arguments[_SEED + 1 :])
     return _core.Call(places, *options), tuple(arguments[place] for place in places)
 
@@ -117,6 +121,7 @@ def _attention_fake(*arguments):
 def _backward_cpu(*arguments):
     *shared, out, lse, d_out, wanted = arguments
     call, tensors = _given(shared)
+    _require_float32(out, lse, d_out)
     wanted = [wants for x, wants in zip(shared, (*wanted, False)) if x is not None]
     found = call.backward((out, *tensors), lse, d_out, (False, *wanted), _empty_like, _gradient_like, _threads())
     return [x for x in found if x is not None]
