@@ -295,10 +295,12 @@ std::vector<int32_t> label_places(std::span<const std::string> labels, std::span
   for (const std::string& label : labels) {
     const auto place = places.find(label);
     if (place == places.end()) {
+      constexpr size_t kFew = 20;  // that a message can list
       const std::vector<std::string_view> known(set.begin(), set.end());
       const std::string line = lines.empty() ? "" : message(", line ", lines[found.size()]);
       fail(path, line, ": the label ", shown(label), " is not among the training text's",
-           name_hint(label, known));
+           set.size() <= kFew ? name_hint(label, known)
+                              : message("; it has ", set.size(), ", such as ", shown(set.front())));
     }
     found.push_back(place->second);
   }

@@ -261,6 +261,8 @@ TEST(LabelSet, IsInOrderAndRefusesWhatCannotBeLabels) {
   const std::vector<std::string> set{"neg", "pos"}, labels{"pos", "pso"};
   EXPECT_THAT(complaint(folder, [&] { label_places(labels, set, "valid.tsv"); }),
               HasSubstr("valid.tsv: the label 'pso' is not among the training text's, did you mean 'pos'?"));
+  EXPECT_THAT(complaint(folder, [&] { label_places(labels, every.labels, "valid.tsv"); }),
+              HasSubstr("is not among the training text's; it has 2000, such as 'id0'"));
 }
 
 TEST(Sentences, EndWhereMarksAndSpacesSay) {
