@@ -2,8 +2,8 @@
 //
 // Rows of x are quantised as they come, each by its own scale. CPUs with VNNI sum the products of four bytes
 // in one instruction: there x has eight bits, which reach from a row's least value to its largest, 0 among them
-// (what follows a gelu has few negative values: steps to both sides alike would leave half of them unused). Elsewhere pairs of int16 are the fastest exact sum (the one of
-// bytes saturates), and x has twelve bits for nothing. Sums are exact integers below 2^31 either way:
+// (equal steps to both sides would waste some of them on rows that are not symmetric). Elsewhere pairs of int16 are
+// the fastest exact sum (the one of bytes saturates), and x has twelve bits for nothing. Sums are exact integers below 2^31 either way:
 // one way's depend on no order, no batch, no thread, no level.
 #pragma once
 
