@@ -109,6 +109,8 @@ namespace {
 
 NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float epsilon, bool over_x) {
   const auto& [x, residual, weight, bias] = parents;
+  // Where somebody else holds the memory, such as a gradient that reads it, it stays as it is.
+  over_x = over_x && x.value().is_sole_owner();
   require(p >= 0 && p < 1, "dropout: got p = ", p, ", wanted 0 or more and less than 1");
   require(x.shape() == residual.shape(), "residual_dropout_norm: got ", x.shape(), " and a residual of ",
           residual.shape(), ", wanted the same shape");

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "autograd/in_place.h"
 #include "nn/init.h"
 
 namespace fovea::nn {
@@ -29,11 +28,9 @@ LayerNorm::LayerNorm(int64_t d, float small)
       bias(add_parameter("bias", constant({d}, 0))),
       epsilon(small) {}
 
-// Branches end in a Linear without activation, whose gradient does not read its result: the sum is written over it.
 NormedSum LayerNorm::add_norm(const Var& x, const Var& residual, float dropout, Context& context) const {
   const float rate = context.rate(dropout);
-  return residual_dropout_norm_in_place(x, residual, weight, bias, rate, rate > 0 ? context.next_seed() : 0,
-                                        epsilon);
+  return residual_dropout_norm(x, residual, weight, bias, rate, rate > 0 ? context.next_seed() : 0, epsilon);
 }
 
 }  // namespace fovea::nn

@@ -33,11 +33,12 @@ MultiHeadOptions cross_options(const TransformerOptions& options) {
 // stream. Pre-norm: the sum goes on, with the norm of whoever reads it next.
 Stream add_branch(const Var& branch, const Stream& stream, const LayerNorm* norm, bool norm_first,
                   float dropout, Context& context) {
-  if (norm == nullptr) {
-    const float rate = context.rate(dropout);
-    return {stream.sum + fovea::dropout(branch, rate, rate > 0 ? context.next_seed() : 0), {}};
-  }
-  const NormedSum result = norm->add_norm(branch, stream.sum, dropout, context);
+  const float rate = context.rate(dropout);
+  const uint64_t seed = rate > 0 ? context.next_seed() : 0;
+  if (norm == nullptr) return {stream.sum + fovea::dropout(branch, rate, seed), {}};
+  // A branch ends in a Linear without activation, whose gradient does not read its result: the sum is written over it.
+  const NormedSum result =
+      residual_dropout_norm_in_place(branch, stream.sum, norm->weight, norm->bias, rate, seed, norm->epsilon);
   return norm_first ? Stream{result.sum, result.normed} : Stream{result.normed, {}};
 }
 

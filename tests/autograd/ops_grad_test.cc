@@ -319,6 +319,17 @@ TEST(InPlace, SameBitsAsThePlainOpsInLessMemory) {
   }
 }
 
+TEST(InPlace, WhatSomebodyElseHoldsIsNotOverwritten) {
+  const Var x(random_tensor({5, 8}, 1)), residual(random_tensor({5, 8}, 2)), weight(Tensor::full({8}, 1)),
+      bias(Tensor::zeros({8}));
+  const Tensor held = x.value();
+  const std::vector<float> before = held.to_vector();
+  const NormedSum in_place = residual_dropout_norm_in_place(x, residual, weight, bias, 0, 0);
+  EXPECT_EQ(held.to_vector(), before);
+  EXPECT_EQ(in_place.normed.value().to_vector(),
+            residual_dropout_norm(x, residual, weight, bias, 0, 0).normed.value().to_vector());
+}
+
 TEST(RotaryGradient, MatchesDifferences) {
   const std::vector<int32_t> positions{0, 3, 11};
   for (const bool interleaved : {false, true})
