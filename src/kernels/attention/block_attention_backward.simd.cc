@@ -478,7 +478,7 @@ struct Cuts {
     for (size_t n = 0; n + 1 < plan.group_tiles.size(); ++n)
       tiles = larger(tiles, plan.group_tiles[n + 1] - plan.group_tiles[n]);
     // Every cut costs a pass over dK and dV: it must have enough rows to be worth it.
-    constexpr int64_t kPieces = 16, kMostCuts = 8, kLeastRows = 128;
+    constexpr int64_t kPieces = 16, kMostCuts = 8, kLeastRows = 512;
     const int64_t worth = shape.queries * (shape.heads / shape.kv_heads) / kLeastRows;
     if (!rows_meet && shares > 0)
       cuts = larger(1, smaller(smaller(kMostCuts, smaller(tiles, worth)), (kPieces + shares - 1) / shares));
