@@ -53,7 +53,7 @@ int main() {
 
   // The settings of `fovea train translate`, by the names of its options.
   const auto settings = tasks::settle<tasks::TranslateTraining>(
-      {.preset = "tiny", .values = {{"model", "bahdanau"}, {"tokenizer", "words"}, {"steps", 300}}});
+      {.preset = "tiny", .values = {{"model", "bahdanau"}, {"tokenizer", "words"}, {"steps", 600}}});
   tasks::TranslateObserver observer;
   const tasks::TrainingOutcome outcome = tasks::train_translate(
       {.train_source = folder / "train.en", .train_target = folder / "train.de", .out = folder / "model"},

