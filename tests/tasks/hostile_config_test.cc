@@ -186,8 +186,9 @@ TEST_F(HostileConfig, OfASeriesModelIsRefusedAtOnce) {
       SCOPED_TRACE(message(model, " ", name_of(goal)));
       folder_ = directory_.path() / message(model, name_of(goal));
       save_series(folder_, untrained_series(goal, model));
-      expect_bounds([&] { load_series(folder_); },
-                    {"width", "layers", "features", "known", "window", "targets", "outputs"});
+      std::vector<std::string> sizes{"width", "layers", "features", "known", "targets", "outputs"};
+      if (goal == SeriesGoal::forecast) sizes.emplace_back("window");  // cases have any length
+      expect_bounds([&] { load_series(folder_); }, sizes);
     }
 }
 

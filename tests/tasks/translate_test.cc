@@ -110,6 +110,7 @@ TEST_F(TranslateTest, TheFolderHoldsTheAverageOfTheLastCheckpointsWhereItIsBette
   options_ = {.steps = 45, .average = 3, .validate_every = 0, .save_every = 10, .seed = 2};
   Notes notes;
   training_.valid_sentences = TranslateTraining().valid_sentences;
+  training_.tokenize = TranslateTraining().tokenize;
   files_.valid_source.clear();
   files_.valid_target.clear();
   const auto run = [&] {
