@@ -60,8 +60,9 @@ struct CaptionTraining {
         Field{"schedule", &T::schedule, kScheduleHelp},
         Field{"warmup", &T::warmup, kWarmupHelp},
         Field{"smoothing", &T::smoothing, kSmoothingHelp},
-        Field{"penalty", &T::penalty,
-              "weight of the doubly stochastic penalty, which favours attending to every place once; 0: none"},
+        Field{
+            "penalty", &T::penalty,
+            "weight of the doubly stochastic penalty, which favours attending to every place once; 0: none"},
         Field{"entropy", &T::entropy, "hard attention: weight of the entropy that keeps its draws varied"},
         Field{"soft_share", &T::soft_share,
               "hard attention: share of the training steps that use soft weights instead of a draw"},
