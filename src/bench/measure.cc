@@ -38,11 +38,13 @@ int64_t MemoryWatch::peak_bytes() const {
 }
 
 Measured measure(FunctionRef<void()> step, double budget) {
-  constexpr double kSlow = 2, kVerySlow = 10;
+  constexpr double kSlow = 2;
   constexpr int kLeastRuns = 5;
   const double first = run_once(step);
-  if (first > kVerySlow) return {.seconds = first, .runs = 1};
-  if (first > kSlow) return {.seconds = std::min(first, run_once(step)), .runs = 2};
+  if (first > kSlow) {
+    const double second = run_once(step);
+    return {.seconds = std::min({first, second, run_once(step)}), .runs = 3};
+  }
   step();
   Measured result{.seconds = run_once(step), .runs = 1};
   for (double spent = result.seconds; spent < budget || result.runs < kLeastRuns; ++result.runs) {

@@ -27,7 +27,7 @@ class MemoryWatch {
 };
 
 // Runs `step` twice to warm up, then until `budget` seconds are spent and at least five times. A step of more than two
-// seconds runs twice in all, one of more than ten once, as in bench/timing.py.
+// seconds runs three times in all, as in bench/timing.py: the first one, on cold memory, must not decide.
 Measured measure(FunctionRef<void()> step, double budget = 0.5);
 // The same between two measurements of the FMA peak: the clock may change under the work, so the better one
 // counts.
