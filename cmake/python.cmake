@@ -18,6 +18,7 @@ target_include_directories(fovea_python SYSTEM PRIVATE ${NB_DIR}/include)  # our
 # The libraries inside are nobody else's: their symbols must not meet those of other modules of the process.
 target_link_options(fovea_python PRIVATE -Wl,--exclude-libs,ALL)
 install(TARGETS fovea_python LIBRARY DESTINATION fovea COMPONENT python)
-nanobind_add_stub(fovea_python_stub MODULE fovea._core OUTPUT ${PROJECT_BINARY_DIR}/python/fovea/_core.pyi
-                  PYTHON_PATH ${PROJECT_BINARY_DIR}/python DEPENDS fovea_python)
+# By its own name: as fovea._core, Python would find the one of a Fovea that is installed.
+nanobind_add_stub(fovea_python_stub MODULE _core OUTPUT ${PROJECT_BINARY_DIR}/python/fovea/_core.pyi
+                  PYTHON_PATH ${PROJECT_BINARY_DIR}/python/fovea DEPENDS fovea_python)
 install(FILES ${PROJECT_BINARY_DIR}/python/fovea/_core.pyi DESTINATION fovea COMPONENT python)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -22,13 +23,58 @@ class AttentionOutput(NamedTuple):
 
 def as_mask(mask: Any) -> Optional[Mask]:
     """A Mask from a bool array that broadcasts to [batch, heads, queries, keys]; None and a Mask are passed on."""
-    return mask if mask is None or isinstance(mask, Mask) else _core.mask_from_bools(mask)
+    if mask is None or isinstance(mask, Mask):
+        return mask
+    try:
+        return _core.mask_from_bools(mask)
+    except TypeError:
+        raise TypeError(f"mask: got {type(mask).__name__}, wanted a bool array of NumPy or one that speaks DLPack") from None
+
+
+def whole_numbers(name: str, counts: Any) -> Optional[Tuple[int, ...]]:
+    """Lengths as people give them, in a list, an array or a tensor."""
+    if counts is None:
+        return None
+    try:
+        found = tuple([operator.index(count) for count in (counts.tolist() if hasattr(counts, "tolist") else counts)])
+        if all([-(2**63) <= count < 2**63 for count in found]):
+            return found
+    except TypeError:
+        pass
+    raise ValueError(f"attention: got {name}={counts!r}, wanted a list of whole numbers")
+
+
+def _readable(name: str, array: Any) -> Any:
+    """The array, as far as its memory holds its numbers as they are."""
+    if getattr(array, "requires_grad", False):
+        raise ValueError(f"attention: {name} requires a gradient; use fovea.torch.attention, or give it as {name}.detach()")
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueError(f"attention: {name} is a masked array; give its data, and what to leave out as mask=")
+    is_negative = getattr(array, "is_neg", None)  # of PyTorch: stored with the other sign
+    return array.resolve_neg() if callable(is_negative) and is_negative() else array
+
+
+def _unreadable(name: str, array: Any) -> Optional[Exception]:
+    """Why an array cannot be read; None: it can, as far as Python can tell."""
+    if isinstance(array, np.ndarray):
+        if array.dtype != np.float32 or not array.dtype.isnative:
+            return ValueError(f"{name}: got dtype {array.dtype}, wanted float32")
+        if any(stride % array.itemsize for stride in array.strides):
+            return ValueError(f"{name}: got strides of {array.strides} bytes, wanted multiples of {array.itemsize}; use .copy()")
+        return None
+    if not hasattr(array, "__dlpack__"):
+        return TypeError(f"{name}: got {type(array).__name__}, wanted an array of NumPy or one that speaks DLPack")
+    try:
+        np.from_dlpack(array)
+    except Exception as error:
+        return ValueError(f"{name}: got a {type(array).__name__} that cannot be read on the CPU: {error}")
+    return None
 
 
 def _chosen(which: Any) -> Optional[Sequence[int]]:
     if which is None or isinstance(which, slice) and which == slice(None):
         return None
-    return [int(place) for place in which]
+    return [operator.index(place) for place in which]
 
 
 def chosen_weights(weights: Any) -> Tuple[bool, Optional[Sequence[int]], Optional[Sequence[int]]]:
@@ -38,12 +84,15 @@ def chosen_weights(weights: Any) -> Tuple[bool, Optional[Sequence[int]], Optiona
     if weights is True:
         return True, None, None
     try:
-        heads, rows = weights
+        heads, rows = (_chosen(which) for which in weights)
     except (TypeError, ValueError):
         raise ValueError(
-            f"attention: got weights={weights!r}, wanted True or a pair (heads, rows), each a list or None for all"
+            f"attention: got weights={weights!r}, wanted True or a pair (heads, rows), each a list of places or None for all"
         ) from None
-    return True, _chosen(heads), _chosen(rows)
+    for place in (*(heads or ()), *(rows or ())):
+        if not 0 <= place < 2**31:
+            raise ValueError(f"attention: got {place} as a place in weights, wanted one from 0 up")
+    return True, heads, rows
 
 
 def attention(
@@ -86,9 +135,27 @@ def attention(
     True, or (heads, rows) with None for all: [B, heads, rows, Nk]. dropout and draws act with training=True only.
     """
     wants_weights, heads, rows = chosen_weights(weights)
-    parameters = [bias, slopes, relative, position, sink, W, U, b, score_vector]
-    output, lse, shown = _core.attention(
-        q, k, v, spec, parameters, as_mask(mask), lengths, query_lengths, documents, dropout, seed, training,
-        return_lse, wants_weights, heads, rows, threads,
+    lengths, query_lengths, documents = (
+        whole_numbers(name, counts)
+        for name, counts in (("lengths", lengths), ("query_lengths", query_lengths), ("documents", documents))
+    )
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"attention: got seed={seed}, wanted 0 or more and less than 2^64")
+    given = dict(
+        q=q, k=k, v=v, bias=bias, slopes=slopes, relative=relative, position=position, sink=sink, W=W, U=U, b=b,
+        score_vector=score_vector,
     )  # fmt: skip
+    q, k, v, *parameters = (_readable(name, array) for name, array in given.items())
+    plan = as_mask(mask)
+    try:
+        output, lse, shown = _core.attention(
+            q, k, v, spec, parameters, plan, lengths, query_lengths, documents, dropout, seed, training,
+            return_lse, wants_weights, heads, rows, threads,
+        )  # fmt: skip
+    except TypeError:
+        for place, (name, array) in enumerate(given.items()):
+            error = _unreadable(name, array) if array is not None or place < 3 else None
+            if error is not None:
+                raise error from None
+        raise
     return AttentionOutput(output, lse, shown) if return_lse or wants_weights else output

@@ -105,14 +105,23 @@ def _text_input(item: Any) -> Tuple[str, None]:
 
 
 class Explanation:
-    """What a model looked at. Shows itself in a notebook; save() writes .png, .svg, .pdf, .html, .json or .txt."""
+    """What a model looked at. Shows itself in a notebook; save() writes .png, .svg, .pdf, .html, .json or .txt.
+
+    Options that choose what is shown (kind, layer, head, ...) hold for the forms that they apply to: pictures and text. A .json
+    file holds everything, and so do to_json() and weights.
+    """
 
     def __init__(self, model: "Model", given: Any, options: Dict[str, Any]) -> None:
-        self._model, self._given, self._options = model, given, options
+        self._model, self._given = model, given
+        # Places may be numbers here: layer=0, or "rollout".
+        self._options = {name: str(value) if name in ("layer", "head") and type(value) is int else value for name, value in options.items()}
+        model._folder.check_explain(self._options)
         self._files: Dict[str, bytes] = {}
         self.title = ""
         self.cut_to = 0  # tokens read of an input that has more; 0: all
         self.to_json()
+        if self._options.keys() & {"kind", "layer", "head", "units"}:
+            self.file("")  # a layer that the model does not have is an error now, not when it is shown
 
     def file(self, form: str) -> bytes:
         """The explanation as the bytes of a file with this ending: ".svg"; empty: text for a terminal."""
@@ -154,14 +163,16 @@ def _arrays(tree: Any, place: str = "") -> List[Tuple[str, np.ndarray]]:
     found: List[Tuple[str, np.ndarray]] = []
     if isinstance(tree, dict):
         for key, value in tree.items():
+            if key in ("values", "forecast"):  # what a series holds and what follows, which are no weights
+                continue
             name = f"{place}.{key}" if place else key
             if not isinstance(_first_number(value), float) or not isinstance(value, list):
                 found.extend(_arrays(value, name))
                 continue
             array = np.asarray(value, np.float32)
-            rows, columns = tree.get("rows"), tree.get("columns")  # of a grid that is written as one list
-            if isinstance(rows, int) and isinstance(columns, int) and array.size == rows * columns:
-                array = array.reshape(rows, columns)
+            rows, columns = tree.get("rows"), tree.get("columns")  # of a grid, or one for each class, that is written as one list
+            if isinstance(rows, int) and isinstance(columns, int) and array.ndim == 1 and array.size % max(1, rows * columns) == 0:
+                array = array.reshape(rows, columns) if array.size == rows * columns else array.reshape(rows, columns, -1)
             found.append((name, array))
     elif isinstance(tree, list):
         for number, item in enumerate(tree):

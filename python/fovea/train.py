@@ -7,6 +7,7 @@ same call goes on from there.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import sys
@@ -40,6 +41,19 @@ def _paths(files: Union[PathLike, Sequence[PathLike], None]) -> List[str]:
     if files is None:
         return []
     return [os.fspath(file) for file in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value as JSON can hold it: paths and NumPy's numbers are given, too."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{name}: got {value}, wanted a finite number")
+    if value is not None and not isinstance(value, (bool, int, float, str, list, tuple, dict)):
+        raise ValueError(f"{name}: got {value!r}, wanted a number, a text, True or False")
+    return value
 
 
 class _Bar:
@@ -146,6 +160,7 @@ def _make(task: str, other_files: List[str]) -> Callable[..., Outcome]:
         # `from` is a word of Python's own: it is written from_.
         values = {name[:-1] if name.endswith("_") else name: value for name, value in settings.items()}
         others = {name: _paths(values.pop(name)) for name in other_files if name in values}
+        values = {name: _plain(name, value) for name, value in values.items()}
         return _train(task, train, valid, others, out, preset, config, callback, progress, threads, values)
 
     lines = [f"    {setting['name']}: {setting['meaning']}" for setting in settings(task)]

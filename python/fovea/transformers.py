@@ -32,8 +32,11 @@ class PlannedMask:
     def dim(self) -> int:
         return 4
 
+    # What is done to masks on their way, to which a plan has nothing to change.
     def to(self, *args: Any, **kwargs: Any) -> "PlannedMask":
         return self
+
+    contiguous = clone = detach = to
 
     def __repr__(self) -> str:
         return f"PlannedMask({self.pattern!r}, shape={tuple(self.shape)})"

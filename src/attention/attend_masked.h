@@ -13,7 +13,7 @@ AttentionResult attend_masked(const Var& q, const Var& k, const Var& v, const At
 // What a call does of its spec: at use, nothing is drawn.
 AttentionSpec acting_spec(const AttentionSpec& spec, bool training);
 
-// Throws Error unless the heads or rows (`what`) whose weights are asked for are below count and ascend.
+// Throws Error unless the heads or rows (`what`) whose weights are requested are below count and ascend.
 void check_chosen_weights(const std::vector<int32_t>& chosen, int64_t count, std::string_view what);
 
 }  // namespace fovea

@@ -70,8 +70,9 @@ ParameterShapes shapes_of(const AttentionParameters& p) {
           .sink = shape(p.sink)};
 }
 
+// projected: as in AttentionRequest.
 Problem reduce_score(const Var& q, const Var& k, const Var& v, const AttentionSpec& spec,
-                     const AttentionParameters& p) {
+                     const AttentionParameters& p, bool projected) {
   Problem problem{.q = q, .k = k, .v = v};
   const int64_t d = q.size(-1), dk = k.size(-1);
   switch (spec.score.kind) {
@@ -85,17 +86,21 @@ Problem reduce_score(const Var& q, const Var& k, const Var& v, const AttentionSp
       problem.score.scale = 1 / (spec.score.number != 0 ? spec.score.number : 1);
       break;
     case ScoreKind::bilinear:
-      problem.q = matmul(q, p.W);
+      if (!projected) problem.q = matmul(q, p.W);
       break;
     case ScoreKind::additive:
-      problem.q = linear(q, p.U, p.b);
-      problem.k = p.W.defined() ? linear(k, p.W) : k;
+      if (!projected) {
+        problem.q = linear(q, p.U, p.b);
+        problem.k = linear(k, p.W);
+      }
       problem.score_vector = p.v;
       problem.score.family = ScoreFamily::additive;
       break;
     case ScoreKind::concat:
-      problem.q = linear(q, slice(p.W, 1, dk, d), p.b);
-      problem.k = linear(k, slice(p.W, 1, 0, dk));
+      if (!projected) {
+        problem.q = linear(q, slice(p.W, 1, dk, d), p.b);
+        problem.k = linear(k, slice(p.W, 1, 0, dk));
+      }
       problem.score_vector = p.v;
       problem.score.family = ScoreFamily::additive;
       break;
@@ -251,9 +256,9 @@ void show(const Job& job, const AttentionSpec& spec, const AttentionRequest& req
 void check_chosen_weights(const std::vector<int32_t>& chosen, int64_t count, std::string_view what) {
   for (size_t i = 0; i < chosen.size(); ++i) {
     require(chosen[i] >= 0 && chosen[i] < count, "attention: weights of ", what, " ", chosen[i],
-            " were asked for; there are ", count);
+            " were requested; there are ", count);
     require(i == 0 || chosen[i - 1] < chosen[i], "attention: the ", what,
-            "s whose weights are asked for must ascend");
+            "s whose weights are requested must ascend");
   }
 }
 
@@ -287,9 +292,10 @@ AttentionResult attend_masked(const Var& q, const Var& k, const Var& v, const At
                               const AttentionRequest& request, const KeyMask* mask) {
   const AttentionSizes s = attention_sizes(q.shape(), k.shape(), v.shape());
   check(wanted);
-  check_parameters(wanted, shapes_of(request.parameters), s, request.projected_keys);
+  check_parameters(wanted, shapes_of(request.parameters), s, request.projected);
   const AttentionSpec spec = acting_spec(wanted, request.training);
-  const auto job = make_job(reduce_score(q, k, v, spec, request.parameters), spec, request, s, mask);
+  const auto job =
+      make_job(reduce_score(q, k, v, spec, request.parameters, request.projected), spec, request, s, mask);
   const AttentionParameters& p = job->parameters;
   const Problem& problem = job->problem;
   const bool hard = spec.selection.kind == SelectionKind::hard;

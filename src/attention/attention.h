@@ -1,5 +1,5 @@
 // Any attention in one call: score x pattern x selection x heads, with gradients, nothing of size Nq x Nk
-// stored unless weights are asked for.
+// stored unless weights are requested.
 //
 //   Var out = attention(q, k, v, {.pattern = causal() & window(256, 0)});
 #pragma once
@@ -28,18 +28,18 @@ struct AttentionParameters {
   Var sink = {};      // [H]
 };
 
-// What part of a model a call is, so that observers can choose and place what they see.
+// Which part of a model a call belongs to, for observers.
 struct AttentionSite {
   enum class Kind { other, self, cross, pooling, alignment, gate };
   Kind kind = Kind::other;
   bool decoder = false;  // self: of the decoder, not of the encoder
-  int64_t layer = 0;     // counted from 0; of pooling 0 is the tokens', 1 the sentences'; of gates the stage
+  int64_t layer = 0;     // counted from 0; pooling: 0 over tokens, 1 over sentences; gate: the stage
   int64_t block = 0;     // gate: within its stage
   int64_t grid_height = 0, grid_width = 0;  // keys that are the places of a picture, row after row; or 0
   friend bool operator==(const AttentionSite&, const AttentionSite&) = default;
 };
 
-// What a call is asked for besides its output.
+// What a call returns besides its output, and how it runs.
 struct AttentionRequest {
   AttentionParameters parameters = {};
   // Whether the call trains or uses a model. At use nothing is drawn: dropout does not act, and hard and gumbel
@@ -47,12 +47,12 @@ struct AttentionRequest {
   bool training = false;
   uint64_t seed = 0;  // training: the draws are a function of (seed; b, h, query, key)
   bool lse = false;
-  // additive: k is W k already, [B, Hk, Nk, A], and W is not given: a decoder projects its keys once a
-  // sentence.
-  bool projected_keys = false;
-  // Weights, as they met v. Asked for by `weights`, or by naming heads or query rows, ascending; of a list that
-  // is empty, all. They are computed by a second pass over the rows asked for, at about their share of the
-  // cost of the rows kernel; the output still comes from the fused pass.
+  // bilinear, additive, concat: the caller has multiplied by the score's matrices, and W, U and b are not given.
+  // k is W k; of additive and concat q is U q + b. A layer does so with prepared weights, a decoder once a sentence.
+  bool projected = false;
+  // Return the weights by which v is multiplied: of all rows (`weights`), or of the heads and query rows listed, in
+  // ascending order; an empty list means all. They are computed by a second pass over these rows, with the kernel
+  // for single rows; the output still comes from the fused pass.
   bool weights = false;
   std::vector<int32_t> weight_heads = {}, weight_rows = {};
   std::string_view name = {};  // for people who read what an observer saw
@@ -62,7 +62,7 @@ struct AttentionRequest {
 struct AttentionResult {
   Var output;           // [B, H, Nq, Dv]: a view whose memory is [B, Nq, H, Dv], so that heads join for free
   Tensor lse;           // [B, H, Nq]
-  Tensor weights;       // [B, heads, rows, Nk] as asked for
+  Tensor weights;       // [B, heads, rows, Nk] as requested
   Var log_probability;  // hard, training: [B, H, Nq], of the chosen key; REINFORCE is its gradient
   Var entropy;          // hard, training: [B, H, Nq], of the distribution drawn from, in nats
   // hard, argmax, and gumbel at use: [B, H, Nq], the key; -1 where none is visible
@@ -83,12 +83,12 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionSpec& spe
 // number a row of log_probability [B, H, Nq], or one for all (shape []).
 Var reinforce_loss(const Var& log_probability, const Tensor& reward, const Tensor& baseline);
 
-// Sees the attention of every call on its thread while an ObserveAttention holds it. Without one, calls pay
-// one test of a pointer.
+// Receives the attention of every call on its thread while an ObserveAttention for it exists. Without one, a call
+// costs one test of a pointer.
 class AttentionObserver {
  public:
   virtual ~AttentionObserver() = default;
-  // The heads and query rows whose weights are wanted.
+  // The heads and query rows whose weights the observer needs.
   struct Capture {
     std::vector<int32_t> heads, rows;  // empty: nothing of this call
   };
@@ -102,12 +102,12 @@ class AttentionObserver {
     Tensor weights;  // [B, heads, rows, Nk]
     Tensor lse;      // [B, H, Nq]; undefined where the weights were not made by attend()
   };
-  // capture() is called before the attention is computed, observe() after it with the weights that were wanted.
+  // capture() is called once for each call, and observe() after it with the weights that capture() chose.
   virtual Capture capture(const Call& call) = 0;
   virtual void observe(const Call& call, const Capture& capture, const Captured& captured) = 0;
 };
 
-// The observer of this thread, or null: for ops that look without attend() and show it what they saw.
+// The observer of this thread, or null: for ops that attend without attend() and report their weights to it.
 AttentionObserver* attention_observer();
 
 class ObserveAttention {

@@ -42,7 +42,7 @@ void check_matrices(const AttentionSpec& spec, const ParameterShapes& p, const A
     int64_t places = 0;
     for (int64_t j = 0; j < s.keys; ++j) places = std::max(places, key_place(spec.pattern, j) + 1);
     require(p.W->rank() == 2 && (*p.W)[1] == s.d && (*p.W)[0] >= places, "attention: parameter W has shape ",
-            *p.W, ", wanted [places, ", s.d, "] of at least the ", places, " places that keys stand at");
+            *p.W, ", wanted [places, ", s.d, "] of at least the ", places, " places of the keys");
   }
   const bool concat = kind == ScoreKind::concat;
   if (kind != ScoreKind::additive && !concat) return;
@@ -50,8 +50,8 @@ void check_matrices(const AttentionSpec& spec, const ParameterShapes& p, const A
   const int64_t hidden = (*p.v)[0];
   check_shape(p.W, {hidden, concat ? s.dk + s.d : s.dk}, "W");
   check_shape(p.U, {hidden, s.d}, "U");
-  require(!projected || s.dk == hidden, "attention: projected keys have ", s.dk, " features, wanted ", hidden,
-          ", as many as parameter v");
+  require(!projected || (s.d == hidden && s.dk == hidden), "attention: projected queries and keys have ", s.d,
+          " and ", s.dk, " features, wanted ", hidden, ", as many as parameter v");
   check_shape(p.b, {hidden}, "b");
 }
 
@@ -75,12 +75,14 @@ void check_parameters(const AttentionSpec& spec, const ParameterShapes& p, const
                       bool projected) {
   const ScoreKind kind = spec.score.kind;
   const bool additive = kind == ScoreKind::additive, concat = kind == ScoreKind::concat;
-  require(!projected || additive, "attention: projected_keys is for an additive score, got ", spec);
-  require(!projected || !p.W, "attention: parameter W is given, but projected_keys says that k holds W k");
-  check_parameter(
-      p.W, kind == ScoreKind::bilinear || (additive && !projected) || concat || kind == ScoreKind::location,
-      "W", "a bilinear, additive, concat or location score");
-  check_parameter(p.U, additive, "U", "an additive score");
+  const bool bilinear = kind == ScoreKind::bilinear;
+  require(!projected || bilinear || additive || concat,
+          "attention: projected is for a bilinear, additive or concat score, got ", spec);
+  require(!projected || (!p.W && !p.U && !p.b),
+          "attention: parameter W, U or b is given, but projected says that q and k were multiplied by them");
+  check_parameter(p.W, ((bilinear || additive || concat) && !projected) || kind == ScoreKind::location, "W",
+                  "a bilinear, additive, concat or location score");
+  check_parameter(p.U, additive && !projected, "U", "an additive score");
   check_parameter(p.v, additive || concat, "v", "an additive or concat score");
   if (p.b) check_parameter(p.b, additive || concat, "b", "an additive or concat score");
   check_parameter(p.bias, spec.terms.bias, "bias", "a bias");
@@ -93,7 +95,8 @@ void check_parameters(const AttentionSpec& spec, const ParameterShapes& p, const
   check_shape(p.position, {s.batch, s.heads, s.queries}, "position");
   check_shape(p.sink, {s.heads}, "sink");
   check_matrices(spec, p, s, projected);
-  if (kind == ScoreKind::dot || kind == ScoreKind::scaled_dot || kind == ScoreKind::cosine)
+  if (kind == ScoreKind::dot || kind == ScoreKind::scaled_dot || kind == ScoreKind::cosine ||
+      (bilinear && projected))
     require(s.d == s.dk, "attention: q has ", s.d, " features and k has ", s.dk,
             "; a dot product wants the same, a bilinear or additive score does not");
   check_bias(p.bias, s);

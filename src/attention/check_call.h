@@ -23,9 +23,9 @@ struct ParameterShapes {
   std::optional<Shape> W = {}, U = {}, b = {}, v = {}, bias = {}, slopes = {}, relative = {}, position = {},
                        sink = {};
 };
-// Throws Error naming the parameter that is missing, not wanted or of another shape. projected_keys: as in
+// Throws Error naming the parameter that is missing, not wanted or of another shape. projected: as in
 // AttentionRequest.
 void check_parameters(const AttentionSpec& spec, const ParameterShapes& given, const AttentionSizes& sizes,
-                      bool projected_keys);
+                      bool projected);
 
 }  // namespace fovea

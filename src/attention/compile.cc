@@ -1,4 +1,4 @@
-// The plan compiler: rows into tiles, keys into segments. What it has to know of a pattern stands in
+// The plan compiler: rows into tiles, keys into segments. What it needs to know of a pattern is in
 // pattern_records.h; compile.h says what a plan is.
 #include "attention/compile.h"
 
@@ -130,7 +130,7 @@ class Group {
     return cuts;
   }
 
-  // Those of a pattern whose rows are `rows` of all; its first row stands at position `shift`.
+  // Those of a pattern whose rows are `rows` of all; its first row is at position `shift`.
   void add_cuts(const Pattern& pattern, Interval rows, int64_t shift, std::vector<int64_t>& cuts) const {
     RowCuts into{rows, shift, batch_, cuts};
     const auto join = [&](const std::vector<Pattern>& parts) {
@@ -392,7 +392,7 @@ class Group {
       pairs_.push_back(row.empty() ? 0 : static_cast<int32_t>(row[0].begin));
       pairs_.push_back(row.empty() ? 0 : static_cast<int32_t>(row[0].end));
     }
-    // The edges of a window look alike in every tile: point at the ones already there.
+    // The edges of a window are alike in every tile: point at the ones already there.
     for (const int64_t place : recent_intervals_)
       if (place + static_cast<int64_t>(pairs_.size()) <= static_cast<int64_t>(plan_.intervals.size()) &&
           std::memcmp(plan_.intervals.data() + place, pairs_.data(), pairs_.size() * sizeof(int32_t)) == 0) {
@@ -437,7 +437,7 @@ class Group {
   size_t next_recent_ = 0;
 };
 
-// Adds a document's own plan to that of a packed batch, where its first query and key stand at these places.
+// Adds a document's own plan to that of a packed batch, where its first query and key are at these places.
 void append_document(const AttentionPlan& own, int64_t first_query, int64_t first_key, AttentionPlan& plan) {
   const auto place = [](size_t before, int64_t within) {
     const int64_t sum = static_cast<int64_t>(before) + within;

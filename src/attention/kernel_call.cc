@@ -16,7 +16,7 @@ using kernels::ScoreFamily;
 
 namespace {
 
-// Element (i, j) of diagonals stands at j - i + Nq - 1.
+// Element (i, j) of diagonals is at j - i + Nq - 1.
 template <class T>
 BiasView<T> diagonal_view(T* diagonals, const kernels::AttentionShape& s) {
   return {.data = s.queries > 0 && s.keys > 0 ? diagonals + s.queries - 1 : nullptr,

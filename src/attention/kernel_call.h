@@ -13,7 +13,7 @@
 
 namespace fovea {
 
-// What the kernels read. Which of the optional ones must stand here is the spec's business.
+// What the kernels read. The spec decides which of the optional ones are needed.
 struct KernelArrays {
   kernels::AttentionShape shape;
   kernels::HeadView<const float> q, k, v;

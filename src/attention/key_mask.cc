@@ -147,7 +147,7 @@ void KeyMask::fit(const Sizes& call) const {
               fits(sizes_.queries, call.queries) && sizes_.keys == call.keys,
           "mask: got one of [", sizes_.batches, ", ", sizes_.heads, ", ", sizes_.queries, ", ", sizes_.keys,
           "] for a call of [", call.batches, ", ", call.heads, ", ", call.queries, ", ", call.keys,
-          "], wanted the same, or 1 where it holds for all");
+          "], wanted the same, or 1 where it is the same for all");
 }
 
 std::span<const Interval> KeyMask::row(int64_t batch, int64_t head, int64_t query) const {

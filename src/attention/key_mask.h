@@ -1,4 +1,4 @@
-// A mask given as data: for each row the keys that it may see, as a caller's own array says. The plan compiler
+// A mask given as data: for each row the keys that it may attend to, from an array of the caller. The plan compiler
 // joins it with a pattern (&), so a mask costs no more than the keys that it leaves.
 //
 //   KeyMask mask = KeyMask::from_bools(bools, {.batches = 8, .keys = 512});         // padding: one row a batch entry
@@ -21,7 +21,7 @@ class KeyMask {
     int64_t batches = 1, heads = 1, queries = 1, keys = 0;
   };
 
-  // Element (b, h, i, j) stands at data[b * strides[0] + ... + j * strides[3]]; not 0: the row may see the key.
+  // Element (b, h, i, j) is at data[b * strides[0] + ... + j * strides[3]]; not 0: the row may see the key.
   struct Bools {
     const uint8_t* data = nullptr;
     std::array<int64_t, 4> strides = {};

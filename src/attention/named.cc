@@ -6,7 +6,7 @@ namespace fovea {
 
 Pattern longformer(const Longformer& options) {
   require(options.window >= 0 && options.window % 2 == 0, "longformer: window: got ", options.window,
-          ", wanted an even number: half of it stands on either side");
+          ", wanted an even number: half of it is on either side");
   const Pattern local = window(options.window / 2, options.window / 2, options.dilation);
   return options.global.empty() ? local : local | global(options.global);
 }

@@ -8,7 +8,7 @@
 //   score, term, selection = call
 //   call      = name [ "(" arguments ")" ]
 //
-// Spaces may stand between any two words. Names and arguments are those of spec_records.h and
+// Spaces are allowed between any two words. Names and arguments are those of spec_records.h and
 // pattern_records.h.
 #include <array>
 #include <utility>

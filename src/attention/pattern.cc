@@ -1,5 +1,5 @@
 // Patterns as values: joining, comparing, printing, and the definition of who sees whom. What each kind is
-// stands in pattern_records.h.
+// is in pattern_records.h.
 #include "attention/pattern.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// Which keys a query may see, known before any number is looked at: a value that composes with | and &.
+// Which keys a query may attend to, independent of the numbers: a value that composes with | and &.
 //
 //   causal() & window(256, 0)          window(256, 256) | global({0})          heads({window(8, 0), full()})
 //
-// Query i stands at position i + keys - queries (the last query at the last key), unless a pattern is aligned
-// top_left, where it stands at position i. Windows, strides, blocks and global tokens all speak of positions.
+// Query i is at position i + keys - queries (the last query at the last key), unless a pattern is aligned
+// top_left, where it is at position i. Windows, strides, blocks and global tokens all count positions.
 #pragma once
 
 #include <cstdint>
@@ -92,12 +92,12 @@ struct QueryLengths {
   std::vector<int64_t> queries;  // [B]
   friend bool operator==(const QueryLengths&, const QueryLengths&) = default;
 };
-// query and key stand in the same document; documents follow one another without gaps
+// query and key are in the same document; documents follow one another without gaps
 struct Documents {
   std::vector<int64_t> queries, keys;  // tokens of each document; the same number of documents
   friend bool operator==(const Documents&, const Documents&) = default;
 };
-// Of a packed batch, each document sees itself alone, through parts[0], whose positions begin anew at the
+// Of a packed batch, each document sees itself alone, through parts[0], whose positions begin again at the
 // document's first token: what a model of single texts needs to run on packed ones. Or through a pattern of its
 // own: parts has one for all, or one for each document
 struct Within {

@@ -1,5 +1,5 @@
-// What the records of patterns are written with: checks and printing of numbers, the row whose keys are asked
-// for, the rows where tiles begin, and pieces that several kinds have in common.
+// What the records of patterns are written with: checks and printing of numbers, the row whose keys are
+// requested, the rows where tiles begin, and pieces that several kinds have in common.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct DocumentEnds {
   std::vector<int64_t> queries, keys;
 };
 
-// The row whose keys are asked for: one query of one batch entry and head.
+// The row whose keys are requested: one query of one batch entry and head.
 struct RowPlace {
   const PlanSizes& sizes;
   int64_t query, batch, head;
@@ -97,7 +97,7 @@ struct RowCuts {
   void at(int64_t row) {
     if (row > 0 && row < rows.end - rows.begin) cuts.push_back(rows.begin + row);
   }
-  // Blocks of rows whose first row stands at `first` of the grid.
+  // Blocks of rows whose first row is at `first` of the grid.
   void grid(int64_t block, int64_t first) {
     const int64_t step = block >= kFewRows ? block : block * (3 * kFewRows / block);
     for (int64_t row = step - modulo(first, step); row < rows.end - rows.begin; row += step) at(row);

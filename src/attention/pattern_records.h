@@ -1,5 +1,5 @@
 // What each kind of pattern is, one record for one kind: its name, how its text is read and printed, which
-// numbers it takes, which keys a query sees, and what the plan compiler has to know of it.
+// numbers it takes, which keys a query sees, and what the plan compiler needs to know of it.
 //
 // A kind without a record, or a record without one of the pieces, does not compile: nothing here has a
 // default. Joins (|, &, heads, within) hold other patterns; the places that walk through a pattern
@@ -30,7 +30,7 @@ namespace patterns {
 //   row               the keys that a query sees, as intervals
 //   one_run, run      whether that is always a single interval, and which
 //   cuts, varies      where rows of another behaviour begin, and whether rows between two cuts still differ
-//   stride            the residue classes in which its rows look alike
+//   stride            the residue classes within which its rows are alike
 template <class Member>
 struct Record;
 

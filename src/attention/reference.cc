@@ -41,7 +41,7 @@ struct Place {
     return ((r.b * in.kv_heads + key_head(r)) * in.keys + j) * in.dv;
   }
   int64_t pair(const Row& r, int64_t j) const { return row(r) * in.keys + j; }
-  // The query's own position among the keys: the last query stands at the last key.
+  // The query's own position among the keys: the last query is at the last key.
   int64_t position(const Row& r) const { return r.i + in.keys - in.queries; }
 };
 

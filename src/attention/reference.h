@@ -1,5 +1,5 @@
-// Attention by its definition, in double precision and without a trick: the lesson on attention in code, and
-// the oracle that every faster path is compared with.
+// Attention by its definition, in double precision and written for clarity: the reference that every faster
+// path is compared with.
 //
 // One query row at a time: score every key it may see, add the terms, select, weigh, sum. The gradient walks
 // the same five steps back. Everything is stored that is worth looking at, N x N weights included.

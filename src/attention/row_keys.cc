@@ -79,7 +79,7 @@ RowSet RowKeys::row_set(const Pattern& pattern, int64_t query, const ResidueClas
                     pattern.node());
 }
 
-// Predicates are asked last, and only about what the others leave.
+// Predicates are called last, and only for the keys that the others leave.
 RowSet RowKeys::intersection(const AllOf& all, int64_t query, const ResidueClass& residue) const {
   std::optional<RowSet> set;
   const RowPlace at = place(query, residue, nullptr);

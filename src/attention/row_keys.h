@@ -1,4 +1,4 @@
-// Which keys a query sees, for one batch entry and one head: a pattern without heads(...), asked row by row.
+// Which keys a query sees, for one batch entry and one head, row by row: a pattern without heads(...).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class RowKeys {
  public:
   RowKeys(const Pattern& pattern, const PlanSizes& sizes, int64_t batch, int64_t head);
 
-  // Where a query stands among the keys.
+  // The position of a query among the keys.
   int64_t position(int64_t query, Align align = Align::bottom_right) const {
     return align == Align::top_left ? query : query + sizes_.keys - sizes_.queries;
   }

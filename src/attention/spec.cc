@@ -94,12 +94,12 @@ int64_t relative_bucket(const RelativeBuckets& relative, int64_t distance) {
 
 void check(const AttentionSpec& spec) {
   const float divisor = spec.score.number;
-  require(divisor == 0 || (record_of(kScores, spec.score.kind).has_divisor && positive(divisor)),
+  require(divisor == 0 || (record_of(spec.score.kind).has_divisor && positive(divisor)),
           "score: got the number ", divisor, ", wanted one above 0, and only for scaled_dot and cosine");
   for (const TermRecord& term : kTerms) term.check(spec.terms);
   const Selection& s = spec.selection;
   require(
-      !spec.terms.sink || record_of(kSelections, s.kind).has_sum,
+      !spec.terms.sink || record_of(s.kind).has_sum,
       "sink: got a selection without a softmax's sum, wanted soft or top_k: a sink is one more logit of it");
   require(s.dropout == 0 || s.kind == SelectionKind::soft,
           "dropout: got a selection other than soft, wanted soft: only it drops weights");
@@ -117,14 +117,14 @@ std::string to_string(const AttentionSpec& spec) {
 }
 
 std::ostream& operator<<(std::ostream& out, const AttentionSpec& spec) {
-  out << record_of(kScores, spec.score.kind).name;
+  out << record_of(spec.score.kind).name;
   if (spec.score.number != 0) out << '(' << shortest(spec.score.number) << ')';
   for (const TermRecord& term : kTerms)
     if (term.present(spec.terms)) {
       out << " + ";
       term.print(out, spec.terms);
     }
-  const SelectionRecord& selection = record_of(kSelections, spec.selection.kind);
+  const SelectionRecord& selection = record_of(spec.selection.kind);
   out << " / " << spec.pattern << " / " << selection.name;
   selection.print(out, spec.selection);
   return out;

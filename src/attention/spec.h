@@ -1,5 +1,5 @@
-// Attention as four independent choices: how a query meets a key, which keys it may see, how scores become a
-// choice, and what is added to the score on the way.
+// Attention as four independent choices: the score of a query and a key, terms added to it, which keys a query may
+// attend to, and how scores become weights.
 //
 //   AttentionSpec spec{.pattern = causal() & window(256, 0), .selection = soft({.dropout = 0.1f})};
 //   to_string(spec)                              "scaled_dot / causal & window(256,0) / soft(0.1)"
@@ -69,7 +69,7 @@ struct Terms {
   friend bool operator==(const Terms&, const Terms&) = default;
 };
 
-// soft, hard, gumbel, argmax, top_k, sparsemax, sigmoid, identity: what each means stands beside the enum.
+// soft, hard, gumbel, argmax, top_k, sparsemax, sigmoid, identity; the enum explains each.
 using kernels::SelectionKind;
 
 // Dropout and the draws of hard and gumbel act in training only; see AttentionRequest::training.

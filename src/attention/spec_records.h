@@ -167,13 +167,58 @@ inline constexpr SelectionRecord kSelections[] = {
      no_arguments},
 };
 
-// The record of a kind; one that has none is our bug, found by the test that prints every kind.
-template <class Record, size_t N, class Kind>
-constexpr const Record& record_of(const Record (&records)[N], Kind kind) {
-  for (const Record& record : records)
-    if (record.kind == kind) return record;
-  FOVEA_ASSERT(!"a kind without a record");
-  return records[0];
+// The record of a kind, found by the compiler: a kind without one does not compile.
+template <const auto& records, auto kind>
+constexpr const auto& record_in() {
+  constexpr size_t place = [] {
+    size_t i = 0;
+    while (records[i].kind != kind) ++i;  // beyond the end it is no constant
+    return i;
+  }();
+  return records[place];
+}
+// Without default: the compiler reports a kind that was added to the enum alone.
+constexpr const ScoreRecord& record_of(ScoreKind kind) {
+  switch (kind) {
+    case ScoreKind::dot:
+      return record_in<kScores, ScoreKind::dot>();
+    case ScoreKind::scaled_dot:
+      return record_in<kScores, ScoreKind::scaled_dot>();
+    case ScoreKind::cosine:
+      return record_in<kScores, ScoreKind::cosine>();
+    case ScoreKind::bilinear:
+      return record_in<kScores, ScoreKind::bilinear>();
+    case ScoreKind::additive:
+      return record_in<kScores, ScoreKind::additive>();
+    case ScoreKind::concat:
+      return record_in<kScores, ScoreKind::concat>();
+    case ScoreKind::location:
+      return record_in<kScores, ScoreKind::location>();
+  }
+  FOVEA_ASSERT(!"not a kind");
+  return kScores[0];
+}
+constexpr const SelectionRecord& record_of(SelectionKind kind) {
+  switch (kind) {
+    case SelectionKind::soft:
+      return record_in<kSelections, SelectionKind::soft>();
+    case SelectionKind::hard:
+      return record_in<kSelections, SelectionKind::hard>();
+    case SelectionKind::gumbel:
+      return record_in<kSelections, SelectionKind::gumbel>();
+    case SelectionKind::argmax:
+      return record_in<kSelections, SelectionKind::argmax>();
+    case SelectionKind::top_k:
+      return record_in<kSelections, SelectionKind::top_k>();
+    case SelectionKind::sparsemax:
+      return record_in<kSelections, SelectionKind::sparsemax>();
+    case SelectionKind::sigmoid:
+      return record_in<kSelections, SelectionKind::sigmoid>();
+    case SelectionKind::identity:
+      return record_in<kSelections, SelectionKind::identity>();
+  }
+  FOVEA_ASSERT(!"not a kind");
+  return kSelections[0];
 }
 
 // Names of a table, for messages and for the parser.

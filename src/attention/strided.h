@@ -65,7 +65,7 @@ struct AttentionText {
   float dropout = 0;                               // replaces the spec's; of a soft selection
   std::vector<int64_t> lengths = {};               // joined with the pattern: as lengths(...)
   std::vector<int64_t> query_lengths = {};         // as query_lengths(...)
-  std::vector<int64_t> documents = {};  // as within(tokens, pattern): positions begin anew in each document
+  std::vector<int64_t> documents = {};  // as within(tokens, pattern): positions begin again in each document
   std::shared_ptr<const KeyMask> mask = {};  // joined with the pattern; equal only to itself
   bool training = false;                     // as in AttentionRequest
   friend bool operator==(const AttentionText&, const AttentionText&) = default;

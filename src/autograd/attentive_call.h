@@ -58,4 +58,19 @@ inline void check_shape(const char* what, const Var& got, const Shape& wanted) {
           got.defined() ? got.shape() : Shape{}, ", wanted ", wanted);
 }
 
+// The queries of a decoder: its state, through a matrix where there is one.
+inline void check_query(const Var& query_weight, int64_t d, int64_t hidden) {
+  if (query_weight.defined()) return check_shape("the query's weight", query_weight, {d, hidden});
+  require(d == hidden, "attention: got keys of ", d, " features for states of ", hidden,
+          ", wanted the same, or a weight for the query");
+}
+
+// Steps of each sentence.
+inline std::vector<int64_t> step_counts(const KeyRuns& runs) {
+  std::vector<int64_t> counts;
+  for (size_t s = 0; s + 1 < runs.query_begin.size(); ++s)
+    counts.push_back(runs.query_begin[s + 1] - runs.query_begin[s]);
+  return counts;
+}
+
 }  // namespace fovea::attentive

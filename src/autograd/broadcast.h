@@ -1,4 +1,4 @@
-// Shapes that stretch: sizes of 1, and leading dimensions that one side lacks, repeat to meet the other
+// Broadcasting: sizes of 1, and leading dimensions that one side lacks, are repeated to fit the other
 // side's.
 #pragma once
 

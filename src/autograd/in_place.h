@@ -20,5 +20,8 @@ Var linear_dropout(const Var& x, const Var& weight, const Var& bias, Activation 
 // such as linear() without an activation, and its value must not be read afterwards.
 NormedSum residual_dropout_norm_in_place(const Var& x, const Var& residual, const Var& weight,
                                          const Var& bias, float p, uint64_t seed, float epsilon = 1e-5f);
+// The same for a caller that does not read the sum: without the tape there is none, and the norm is written over x.
+Var residual_dropout_norm_alone(const Var& x, const Var& residual, const Var& weight, const Var& bias,
+                                float p, uint64_t seed, float epsilon = 1e-5f);
 
 }  // namespace fovea

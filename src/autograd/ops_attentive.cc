@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "autograd/attentive_call.h"
 #include "kernels/recurrent/attentive_gru.h"
@@ -144,90 +145,119 @@ SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& ru
   return {seen.out, want_weights ? seen.weights.value() : Tensor()};
 }
 
-AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, bool want_weights) {
+namespace {
+
+// Places of the parents of a GRU decoder.
+enum GruParent { kProducts, kState, kKeys, kValues, kWeight, kBias, kQuery, kQueryBias, kVector };
+
+// A call and everything its kernels point at.
+struct GruJob {
+  std::vector<Var> parents;
+  std::vector<Tensor> values;  // of the parents
+  KeyRuns runs;
+  std::vector<int64_t> lengths;
+  Tensor soft, gates, queries, out, context;
+  kernels::AttentiveGruForward call;
+
+  const float* value(size_t place) const { return data_or_null(values[place]); }
+};
+
+void check_decoder(const AttentiveGru& decoder, const KeyRuns& runs) {
   check_runs(runs);
-  const int64_t hidden = decoder.weight.size(1), d = decoder.keys.size(1), steps = runs.queries();
-  const int64_t extra = decoder.values.size(1) - 3 * hidden;
+  const int64_t hidden = decoder.weight.size(1), d = decoder.keys.size(1);
   const auto sentences = static_cast<int64_t>(runs.query_begin.size()) - 1;
-  check_shape("products", decoder.products, {steps, 3 * hidden});
+  check_shape("products", decoder.products, {runs.queries(), 3 * hidden});
   check_shape("first states", decoder.state, {sentences, hidden});
   check_shape("keys", decoder.keys, {runs.keys(), d});
   check_shape("the state's weight", decoder.weight, {3 * hidden, hidden});
-  require(extra >= 0 && decoder.values.size(0) == runs.keys(), "attention: got values of shape ",
-          decoder.values.shape(), ", wanted [", runs.keys(), ", at least ", 3 * hidden, "]");
-  if (decoder.query_weight.defined()) {
-    check_shape("the query's weight", decoder.query_weight, {d, hidden});
-  } else {
-    require(d == hidden, "attention: keys are ", d, " wide, and the state that asks them ", hidden);
-  }
-  const std::vector<Var> parents{decoder.products,     decoder.state,      decoder.keys,
-                                 decoder.values,       decoder.weight,     decoder.bias,
-                                 decoder.query_weight, decoder.query_bias, decoder.score.vector};
-  const bool keeps = recording(parents);
+  require(decoder.values.size(1) >= 3 * hidden && decoder.values.size(0) == runs.keys(),
+          "attention: got values of shape ", decoder.values.shape(), ", wanted [", runs.keys(), ", at least ",
+          3 * hidden, "]");
+  check_query(decoder.query_weight, d, hidden);
+}
 
-  struct Job {
-    KeyRuns runs;
-    std::vector<int64_t> lengths;
-    std::vector<Tensor> inputs;  // in the order of parents
-    Tensor soft, gates, queries, out;
-    kernels::AttentiveGruForward call;
-  };
-  const auto job = std::make_shared<Job>();
+std::shared_ptr<GruJob> make_job(const AttentiveGru& decoder, const KeyRuns& runs) {
+  const int64_t hidden = decoder.weight.size(1), d = decoder.keys.size(1), steps = runs.queries();
+  const int64_t extra = decoder.values.size(1) - 3 * hidden;
+  const auto job = std::make_shared<GruJob>();
+  job->parents = {decoder.products,     decoder.state,      decoder.keys,
+                  decoder.values,       decoder.weight,     decoder.bias,
+                  decoder.query_weight, decoder.query_bias, decoder.score.vector};
+  for (const Var& parent : job->parents) job->values.push_back(dense(parent));
   job->runs = runs;
-  for (int64_t s = 0; s < sentences; ++s)
-    job->lengths.push_back(runs.query_begin[s + 1] - runs.query_begin[s]);
-  for (const Var& parent : parents) job->inputs.push_back(dense(parent));
-  const auto input = [&](size_t i) { return data_or_null(job->inputs[i]); };
+  job->lengths = step_counts(runs);
   job->soft = Tensor({steps, runs.longest});
   job->out = Tensor({steps, hidden});
-  if (keeps) job->gates = Tensor({steps, 4 * hidden});
-  if (keeps && decoder.query_weight.defined()) job->queries = Tensor({steps, d});
-  const Tensor context({steps, extra});
+  job->context = Tensor({steps, extra});
+  if (recording(job->parents)) {
+    job->gates = Tensor({steps, 4 * hidden});
+    if (decoder.query_weight.defined()) job->queries = Tensor({steps, d});
+  }
   job->call = {.hidden = hidden,
                .extra = extra,
                .lengths = job->lengths,
-               .score = kernel_score(decoder.score, d, job->inputs[8]),
+               .score = kernel_score(decoder.score, d, job->values[kVector]),
                .runs = kernel_runs(job->runs, {}, 0, job->soft),
-               .products = input(0),
-               .h_first = input(1),
-               .keys = input(2),
-               .values = input(3),
-               .weight = input(4),
-               .bias = input(5),
-               .query_weight = input(6),
-               .query_bias = input(7),
+               .products = job->value(kProducts),
+               .h_first = job->value(kState),
+               .keys = job->value(kKeys),
+               .values = job->value(kValues),
+               .weight = job->value(kWeight),
+               .bias = job->value(kBias),
+               .query_weight = job->value(kQuery),
+               .query_bias = job->value(kQueryBias),
                .out = job->out.data(),
-               .context = context.data(),
+               .context = job->context.data(),
                .gates = data_or_null(job->gates),
                .queries = data_or_null(job->queries)};
+  return job;
+}
+
+// d_out, d_context: undefined where no gradient arrived.
+void backward(const GruJob& job, const Tensor& d_out, const Tensor& d_context) {
+  const int64_t hidden = job.call.hidden, steps = job.out.size(0);
+  const Tensor d_seen({steps, 3 * hidden + job.call.extra}), states({steps, hidden});
+  const Tensor d_queries =
+      job.parents[kQuery].defined() ? Tensor({steps, job.parents[kKeys].size(1)}) : Tensor();
+  std::vector<Tensor> gradients(job.parents.size());
+  for (const size_t always : {kState, kKeys, kValues})
+    gradients[always] = Tensor(job.parents[always].shape());
+  for (const size_t place : {kWeight, kBias, kQuery, kQueryBias, kVector})
+    gradients[place] = gradient_for(job.parents[place]);
+  kernels::attentive_gru_backward({.forward = job.call,
+                                   .d_out = data_or_null(d_out),
+                                   .d_context = data_or_null(d_context),
+                                   .d_seen = d_seen.data(),
+                                   .d_h_first = gradients[kState].data(),
+                                   .d_keys = gradients[kKeys].data(),
+                                   .d_values = gradients[kValues].data(),
+                                   .d_weight = data_or_null(gradients[kWeight]),
+                                   .d_bias = data_or_null(gradients[kBias]),
+                                   .d_query_weight = data_or_null(gradients[kQuery]),
+                                   .d_query_bias = data_or_null(gradients[kQueryBias]),
+                                   .d_vector = data_or_null(gradients[kVector]),
+                                   .states = states.data(),
+                                   .d_queries = data_or_null(d_queries)});
+  gradients[kProducts] = d_seen.narrow(1, 0, 3 * hidden);
+  for (size_t i = 0; i < gradients.size(); ++i) pass(job.parents[i], gradients[i]);
+}
+
+}  // namespace
+
+AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs, bool want_weights) {
+  check_decoder(decoder, runs);
+  const std::shared_ptr<GruJob> job = make_job(decoder, runs);
   kernels::attentive_gru_forward(job->call);
   AttentiveStates result;
-  if (want_weights) result.weights = weights_of(job->call.runs, steps);
+  if (want_weights) result.weights = weights_of(job->call.runs, runs.queries());
+  // The backward pass does not read the context: only the result keeps it.
+  const Tensor context = std::exchange(job->context, Tensor());
   const std::vector<Var> results =
-      record_many({job->out, context}, parents, [=](std::span<const Tensor> grads) {
-        const Tensor d_out = grads[0].defined() ? grads[0].contiguous() : Tensor();
-        const Tensor d_context = grads[1].defined() ? grads[1].contiguous() : Tensor();
-        const Tensor d_seen({steps, 3 * hidden + extra}), states({steps, hidden});
-        const Tensor d_queries = parents[6].defined() ? Tensor({steps, d}) : Tensor();
-        std::vector<Tensor> gradients(parents.size());
-        for (const size_t always : {1, 2, 3}) gradients[always] = Tensor(parents[always].shape());
-        for (const size_t place : {4, 5, 6, 7, 8}) gradients[place] = gradient_for(parents[place]);
-        kernels::attentive_gru_backward({.forward = job->call,
-                                         .d_out = data_or_null(d_out),
-                                         .d_context = data_or_null(d_context),
-                                         .d_seen = d_seen.data(),
-                                         .d_h_first = gradients[1].data(),
-                                         .d_keys = gradients[2].data(),
-                                         .d_values = gradients[3].data(),
-                                         .d_weight = data_or_null(gradients[4]),
-                                         .d_bias = data_or_null(gradients[5]),
-                                         .d_query_weight = data_or_null(gradients[6]),
-                                         .d_query_bias = data_or_null(gradients[7]),
-                                         .d_vector = data_or_null(gradients[8]),
-                                         .states = states.data(),
-                                         .d_queries = data_or_null(d_queries)});
-        gradients[0] = d_seen.narrow(1, 0, 3 * hidden);
-        for (size_t i = 0; i < parents.size(); ++i) pass(parents[i], gradients[i]);
+      record_many({job->out, context}, job->parents, [job](std::span<const Tensor> grads) {
+        const auto contiguous = [](const Tensor& grad) {
+          return grad.defined() ? grad.contiguous() : Tensor();
+        };
+        backward(*job, contiguous(grads[0]), contiguous(grads[1]));
       });
   result.states = results[0];
   result.context = results[1];

@@ -1,4 +1,4 @@
-// What a recurrent decoder asks of a source sentence: attention over runs of keys, and the decoder that looks
+// What a recurrent decoder reads from a source sentence: attention over runs of keys, and the decoder that attends
 // before every step.
 #pragma once
 
@@ -50,7 +50,7 @@ SeenRuns attend_runs(const Var& q, const Var& k, const Var& v, const KeyRuns& ru
                      const RunGaussian& gaussian = {}, bool want_weights = false);
 
 // attend_runs() with keys and values that a decoder asks at every step of a pass, with what the steps share made once:
-// of additive scores the keys' exponentials, and their gradient. Made anew for each pass; keys and score vector must
+// of additive scores the keys' exponentials, and their gradient. Made for each pass; keys and score vector must
 // keep their values until backward() has run.
 class RepeatedRuns {
  public:

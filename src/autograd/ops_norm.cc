@@ -107,10 +107,17 @@ Var layer_norm(const Var& x, const Var& weight, const Var& bias, float epsilon) 
 
 namespace {
 
-NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float epsilon, bool over_x) {
+// What becomes of x and of the sum.
+struct NormMemory {
+  bool over_x = false;    // the sum is written over x
+  bool wants_sum = true;  // false: without the tape there is no sum, and over_x is of the norm
+};
+
+NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float epsilon,
+                       const NormMemory& memory) {
   const auto& [x, residual, weight, bias] = parents;
   // Where somebody else holds the memory, such as a gradient that reads it, it stays as it is.
-  over_x = over_x && x.value().is_sole_owner();
+  const bool over_x = memory.over_x && x.value().is_sole_owner();
   require(p >= 0 && p < 1, "dropout: got p = ", p, ", wanted 0 or more and less than 1");
   require(x.shape() == residual.shape(), "residual_dropout_norm: got ", x.shape(), " and a residual of ",
           residual.shape(), ", wanted the same shape");
@@ -119,12 +126,14 @@ NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float
   const Tensor from = x.value().contiguous(), base = residual.value().contiguous();
   const Var all[] = {x, residual, weight, bias};
   const bool keep = recording(all);
-  Saved saved{over_x ? from : Tensor(x.shape()), {}, {}};
+  const bool with_sum = keep || memory.wants_sum;
+  Saved saved;
+  if (with_sum) saved.sum = over_x ? from : Tensor(x.shape());
   if (keep) {
     saved.mean = Tensor(Shape{sizes.rows});
     saved.rstd = Tensor(Shape{sizes.rows});
   }
-  Tensor y(x.shape());
+  Tensor y = over_x && !with_sum ? from : Tensor(x.shape());
   kernels::norm_forward({.rows = sizes.rows,
                          .columns = sizes.columns,
                          .x = from.data(),
@@ -133,11 +142,11 @@ NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float
                          .weight = data_or_null(weight),
                          .bias = data_or_null(bias),
                          .epsilon = epsilon,
-                         .sum = saved.sum.data(),
+                         .sum = with_sum ? saved.sum.data() : nullptr,
                          .y = y.data(),
                          .mean = keep ? saved.mean.data() : nullptr,
                          .rstd = keep ? saved.rstd.data() : nullptr});
-  if (!keep) return {Var(y), Var(saved.sum)};
+  if (!keep) return {Var(y), with_sum ? Var(saved.sum) : Var()};
   std::vector<Var> results =
       record_many({y, saved.sum}, all, [parents, saved, draws](std::span<const Tensor> grads) {
         if (grads[0].defined()) {
@@ -157,12 +166,18 @@ NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float
 
 NormedSum residual_dropout_norm(const Var& x, const Var& residual, const Var& weight, const Var& bias,
                                 float p, uint64_t seed, float epsilon) {
-  return add_and_norm({x, residual, weight, bias}, p, seed, epsilon, false);
+  return add_and_norm({x, residual, weight, bias}, p, seed, epsilon, {});
 }
 
 NormedSum residual_dropout_norm_in_place(const Var& x, const Var& residual, const Var& weight,
                                          const Var& bias, float p, uint64_t seed, float epsilon) {
-  return add_and_norm({x, residual, weight, bias}, p, seed, epsilon, true);
+  return add_and_norm({x, residual, weight, bias}, p, seed, epsilon, {.over_x = true});
+}
+
+Var residual_dropout_norm_alone(const Var& x, const Var& residual, const Var& weight, const Var& bias,
+                                float p, uint64_t seed, float epsilon) {
+  return add_and_norm({x, residual, weight, bias}, p, seed, epsilon, {.over_x = true, .wants_sum = false})
+      .normed;
 }
 
 Var unit_rows(const Var& x) {

@@ -9,7 +9,7 @@
 namespace fovea {
 
 // linear() for a weight that one pass uses many times, as the steps of a recurrent network do. The weight is packed once
-// for each direction, and its gradient is one product over the rows of all calls. Made anew for each pass: the weight
+// for each direction, and its gradient is one product over the rows of all calls. Made for each pass: the weight
 // must keep its value until backward() has run.
 class RepeatedLinear {
  public:

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// target += source for views of one shape, run by run of what stands together in the target.
+// target += source for views of one shape, run by run of what is adjacent in the target.
 void add_strided(const Tensor& target, const Tensor& source) {
   const Tensor from = source.contiguous();
   int outer = target.rank();  // axes before the runs

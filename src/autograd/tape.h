@@ -1,4 +1,4 @@
-// What layers ask of the tape besides recording.
+// What layers need to know of the tape besides recording.
 #pragma once
 
 #include "autograd/var.h"

@@ -121,7 +121,7 @@ void Var::add_grad(const Tensor& gradient) const {
           gradient.shape(), ", wanted ", shape());
   Node& node = *node_;
   if (node.sparse) grad_buffer();
-  // Views pass strided gradients on as they are; whoever made a contiguous value is promised a contiguous
+  // Views pass strided gradients on as they are; an op that made a contiguous value is promised a contiguous
   // gradient.
   if (!node.grad.defined()) {
     node.grad = node.value.is_contiguous() ? gradient.contiguous() : gradient;

@@ -38,7 +38,7 @@ class Var {
   int64_t size(int i) const { return value().size(i); }
   int64_t count() const { return value().count(); }
 
-  // True when backward() has something to do here: a leaf that asked for it, or made from one while
+  // True when backward() has something to do here: a leaf that requires it, or made from one while
   // recording.
   bool requires_grad() const;
 

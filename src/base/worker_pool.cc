@@ -51,7 +51,7 @@ std::atomic<WorkerPool*> WorkerPool::current_{nullptr};
 
 WorkerPool& WorkerPool::instance() {
   if (WorkerPool* pool = current_.load(std::memory_order_acquire)) return *pool;
-  // Never deleted: workers may look at it until the process is gone. In a forked child the parent's pool,
+  // Never deleted: workers may read it until the process is gone. In a forked child the parent's pool,
   // whose locks may be held by threads that are no more, is left alone.
   static const int registered = pthread_atfork(nullptr, nullptr, [] {
     static WorkerPool* of_parent;  // stays reachable for leak checkers
@@ -79,7 +79,7 @@ void WorkerPool::run(int helpers, FunctionRef<void(int)> part) {
   wait_until_all_left();
 }
 
-// Starts what is missing; how many there are then. Fewer than asked for where the system refuses.
+// Starts what is missing; how many there are then. Fewer than requested where the system refuses.
 int WorkerPool::start_workers(int count) {
   int have = workers_.load(std::memory_order_relaxed);
   if (have >= count) return have;

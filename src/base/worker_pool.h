@@ -30,7 +30,7 @@ class WorkerPool {
 
   // Calls part(0) on this thread and part(i), i = 1, 2, ..., on up to `helpers` workers, each i at most once:
   // a worker that comes after part(0) has returned is not let in. Returns when all calls have. `part` must
-  // not throw. To be called by whoever acquired the pool.
+  // not throw. To be called by the thread that acquired the pool.
   void run(int helpers, FunctionRef<void(int)> part);
 
  private:

@@ -1,6 +1,9 @@
 // Any attention on any shape, held against the machine's FMA peak.
+#include <utility>
+
 #include "attention/attention.h"
 #include "attention/compile.h"
+#include "autograd/ops_linear.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "bench/benchmarks.h"
@@ -49,28 +52,36 @@ Row bench_attention(AttentionOptions o) {
   check_options(o);
   const bool both = o.direction == "both";
   const AttentionSpec spec = parse_spec(o.spec);
+  require(!o.projected_keys || spec.score.kind == ScoreKind::additive,
+          "--projected-keys is for an additive score; got --spec ", in_quotes(o.spec));
   Rng rng(1);
   const Var q = draw({o.batch, o.heads, o.n, o.d}, rng, both),
             k = draw({o.batch, o.kv_heads, o.nk, o.d}, rng, both);
   const Var v = draw({o.batch, o.kv_heads, o.nk, o.dv}, rng, both);
-  const AttentionRequest request{.parameters = draw_parameters(spec, o, rng),
-                                 .training = true,
-                                 .seed = 1,
-                                 .projected_keys = o.projected_keys};
+  AttentionRequest request{.parameters = draw_parameters(spec, o, rng),
+                           .training = true,
+                           .seed = 1,
+                           .projected = o.projected_keys};
+  // Of projected keys, the product of queries is still a part of each step.
+  const Var query_weight = o.projected_keys ? std::exchange(request.parameters.U, {}) : Var();
   const Tensor seed = draw({o.batch, o.heads, o.n, o.dv}, rng, false).value();
   const auto plan =
       compiled(spec.pattern, {.queries = o.n, .keys = o.nk, .batch = o.batch, .heads = o.heads});
   const double pairs = static_cast<double>(visited_pairs(*plan, o.batch, o.heads));
 
+  const auto run = [&] {
+    return attend(query_weight.defined() ? linear(q, query_weight) : q, k, v, spec, request).output;
+  };
   const auto step = [&] {
     if (!both) {
       const NoGrad no_grad;
-      attend(q, k, v, spec, request);
+      run();
       return;
     }
-    attend(q, k, v, spec, request).output.backward(seed);
+    run().backward(seed);
     const AttentionParameters& p = request.parameters;
-    for (const Var* parameter : {&q, &k, &v, &p.W, &p.U, &p.v, &p.bias, &p.relative, &p.position, &p.sink})
+    for (const Var* parameter :
+         {&q, &k, &v, &query_weight, &p.W, &p.U, &p.v, &p.bias, &p.relative, &p.position, &p.sink})
       if (parameter->defined()) parameter->clear_grad();
   };
   trim_memory();

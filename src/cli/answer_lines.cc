@@ -11,6 +11,9 @@
 namespace fovea::cli {
 namespace {
 
+// Lines that together have more are answered in parts.
+constexpr size_t kBytesAtOnce = size_t{64} << 20;
+
 // Answers the lines that have arrived and prints all of them in order.
 void answer_waiting(const tasks::OpenFolder& model, const tasks::AnswerOptions& options, OnError on_error,
                     std::vector<tasks::SourceLine>& waiting, InputReport& report, const PrintAnswer& print) {
@@ -71,14 +74,19 @@ void answer_lines(const tasks::OpenFolder& model, const tasks::AnswerOptions& op
   tasks::LineSource source(flags.path, flags.max_line_bytes);
   std::vector<tasks::SourceLine> waiting;
   InputReport report("line");
+  size_t bytes = 0;  // of the lines that wait
   for (bool more = true; more;) {
     tasks::SourceLine line;
     more = source.next(line);
     const bool unusable = more && !line.fault.empty();
     const bool skipped = more && !unusable && flags.skip != nullptr && flags.skip(line.text);
-    if (more && !skipped) waiting.push_back(std::move(line));
+    if (more && !skipped) {
+      bytes += line.text.size();
+      waiting.push_back(std::move(line));
+    }
     const bool ends = !more || (unusable && flags.on_error == OnError::stop);
-    if (!ends && source.waiting() && waiting.size() < flags.lines_at_once) continue;
+    if (!ends && source.waiting() && waiting.size() < flags.lines_at_once && bytes < kBytesAtOnce) continue;
+    bytes = 0;
     answer_waiting(model, options, flags.on_error, waiting, report, print);
     if (!flush_output()) break;
   }

@@ -14,7 +14,7 @@ namespace fovea::cli {
 // What happens to an input that cannot be used (not UTF-8, too long, no picture).
 enum class OnError {
   stop,   // the program ends with exit status 2
-  empty,  // an empty answer stands in its place
+  empty,  // print an empty answer in its place
   skip,   // it gets none
 };
 
@@ -51,7 +51,7 @@ struct LineFlags {
 using PrintAnswer =
     std::function<void(const tasks::Input& line, const tasks::Answer& answer, int64_t number)>;
 
-// Answers as many lines at once as are waiting, so whoever types a line, or waits for the answer to one, gets
+// Answers as many lines at once as are waiting, so that someone who types a line, or waits for its answer, gets
 // it at once. Throws Error at the first line that cannot be used, after those before it were answered, unless
 // flags.on_error says otherwise.
 void answer_lines(const tasks::OpenFolder& model, const tasks::AnswerOptions& options, const LineFlags& flags,

@@ -11,15 +11,15 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Prints a line for each picture: its file name, a tab and its caption. A picture that cannot be read is named on "
-    "standard\n"
-    "error, the others are answered, and the exit status is 2.\n\n"
-    "--scores prints the score and a tab before the caption. --n-best N with N above 1 prints N lines for each picture, "
-    "best\n"
-    "first, with scores. --json makes each line an object with file, caption and score (and n_best).\n\n"
-    "--images and --list caption the pictures of a collection, such as the test part of Flickr8k:\n"
-    "  fovea caption model --images images.tar --list Flickr_8k.testImages.txt | cut -f 2 > captions.txt\n"
-    "  fovea score --captions --ref test.reference0 --ref test.reference1 --hyp captions.txt";
+    R"help(Prints a line for each picture: its file name, a tab and its caption. A picture that cannot be read is named on
+standard error, the others are answered, and the exit status is 2.
+
+--scores prints the score and a tab before the caption. --n-best N with N above 1 prints N lines for each picture, best
+first, with scores. --json makes each line an object with file, caption and score (and n_best).
+
+--images and --list caption the pictures of a collection, such as the test part of Flickr8k:
+  fovea caption model --images images.tar --list Flickr_8k.testImages.txt | cut -f 2 > captions.txt
+  fovea score --captions --ref test.reference0 --ref test.reference1 --hyp captions.txt)help";
 
 struct Flags {
   std::string folder, compute, images, list;
@@ -49,7 +49,7 @@ void run(const Flags& flags) {
           "--images and --list belong together: a collection, and the names "
           "of its pictures to caption");
   require(flags.images.empty() || flags.pictures.empty(), "got --images and the picture '",
-          flags.pictures.empty() ? "" : flags.pictures[0], "', wanted one of both");
+          flags.pictures.empty() ? "" : flags.pictures[0], "', wanted one of the two");
   const auto model =
       tasks::open(flags.folder, {.purpose = tasks::Ability::caption, .compute = flags.compute});
   require(!flags.images.empty() || !flags.pictures.empty(), flags.folder,
@@ -73,7 +73,7 @@ void add_caption(CLI::App& app) {
   verb->add_option("--images", flags->images,
                    "folder or uncompressed tar with the pictures that --list names")
       ->type_name("PATH");
-  verb->add_option("--list", flags->list, "file with the names of the pictures to caption, one a line")
+  verb->add_option("--list", flags->list, "file with the names of the pictures to caption, one per line")
       ->type_name("FILE");
   add_fields(*verb, flags->options.caption);
   verb->add_flag("--scores", flags->scores, "print the score of each caption before it");

@@ -13,29 +13,23 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "A text model reads standard input and prints the label of each line, as soon as it is known. A line has "
-    "at most "
-    "1048576\n"
-    "bytes. An image model prints a line for each picture: its file name, a tab and its label; a picture "
-    "that cannot "
-    "be read\n"
-    "is named on standard error, the others are answered, and the exit status is 2.\n\n"
-    "--scores prints the label's probability and a tab before it. --json makes each line an object with "
-    "label and\n"
-    "probabilities (and the file of a picture); --weights adds the words of a text and their attention "
-    "weights.\n\n"
-    "A model of pairs reads lines of a text, a tab and a text: a cross-encoder, what was trained with --pairs, or with "
-    "--pairs\n"
-    "here any published classifier. A model of several labels prints those with a probability of at least 50 %, separated "
-    "as in\n"
-    "its training file; a model of numbers prints the number.\n\n"
-    "--test reads the files that `fovea train classify` and `fovea train image` read and prints accuracy, "
-    "precision, recall\n"
-    "and F1; for several labels micro and macro F1, for numbers Pearson's and Spearman's correlation and errors; "
-    "for attention\n"
-    "pooling also the share of the words that carry 90 % of the weight.\n\n"
-    "  echo \"a film of rare beauty\" | fovea classify model --scores\n"
-    "  fovea classify model a.png b.jpg";
+    R"help(A text model reads standard input and prints the label of each line, as soon as it is known. A line has at most 1048576
+bytes. An image model prints a line for each picture: its file name, a tab and its label; a picture that cannot be read
+is named on standard error, the others are answered, and the exit status is 2.
+
+--scores prints the probability of the label and a tab before it. --json makes each line an object with label and
+probabilities (and the file of a picture); --weights adds the words of a text and their attention weights.
+
+A model that reads pairs expects lines of a text, a tab and a text. Such models are cross-encoders, models trained with
+--pairs, and any published classifier used with --pairs. A multi-label model prints the labels with a probability of at
+least 50 %, separated as in its training file. A regression model prints a number.
+
+--test reads the files that `fovea train classify` and `fovea train image` read and prints accuracy, precision, recall
+and F1; for a multi-label model micro and macro F1; for a regression model Pearson's and Spearman's correlation and
+errors; with attention pooling also the share of the words that carry 90 % of the weight.
+
+  echo "a film of rare beauty" | fovea classify model --scores
+  fovea classify model a.png b.jpg)help";
 
 struct Flags {
   std::string folder, compute, global;
@@ -91,7 +85,7 @@ void run_pictures(const Flags& flags, const tasks::OpenFolder& model) {
           clips ? "folders of frames" : "pictures", ", as in ",
           model.contents().command(tasks::Ability::classify));
   answer_pictures(
-      model, flags.options, tasks::PictureSource::files(flags.pictures),
+      model, flags.options, tasks::PictureSource::files(flags.pictures, model.contents().input()),
       {.on_error = flags.lines.on_error, .chosen = flags.error_chosen},
       [&](const tasks::Input& input, const tasks::Answer& answer) { print(flags, model, input, answer); });
 }

@@ -59,6 +59,7 @@ void print_next(const std::string& out) {
 }
 
 void run(const tasks::DemoOptions& options) {
+  check_demo(options);
   std::cout
       << "A grammar generates sentences in Chinese and English; three networks learn to translate them.\n"
       << std::flush;
@@ -77,7 +78,7 @@ void run(const tasks::DemoOptions& options) {
     return model.training.outcome != train::Outcome::already_finished;
   });
   if (!trained)
-    std::cout << "\nalready trained: " << options.out << " holds finished runs of "
+    std::cout << "\nalready trained: " << options.out << " contains finished runs of "
               << result.models.front().training.step
               << " steps; a larger number of --steps continues the training\n";
   std::cout << "\ndone in " << std::fixed << std::setprecision(0)

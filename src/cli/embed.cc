@@ -14,22 +14,22 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "The folder is one of Hugging Face's BERT family or of sentence-transformers, used as it is. Prints one "
-    "vector for "
-    "each line\n"
-    "of standard input:\n\n"
-    "  text   numbers separated by spaces, as soon as the line is read\n"
-    "  jsonl  {\"text\": ..., \"embedding\": [...]} on a line, as soon as the line is read\n"
-    "  npy    one NumPy array of float32 with a row for each line, when the input has ended\n\n"
-    "--tokens and --chunks print a line (text) or a list (jsonl) with the tokens or parts of each text: the number of "
-    "the text,\n"
-    "from 0 (text), the characters it stands for, the end not included, and its vector.\n\n"
-    "A line has at most 65536 bytes. The empty answer of --on-error empty is an empty line (text), an object "
-    "with the "
-    "error\n"
-    "(jsonl) or a row of NaN (npy).\n\n"
-    "  fovea embed all-MiniLM-L6-v2 --format npy < sentences.txt > vectors.npy\n"
-    "  fovea embed longformer-base-4096 --chunks 256 --format jsonl < long_texts.txt";
+    R"help(The folder is a model of the BERT family saved by Hugging Face's libraries or by sentence-transformers, used as it is.
+Prints one vector for each line of standard input:
+
+  text   numbers separated by spaces, as soon as the line is read
+  jsonl  {"text": ..., "embedding": [...]} on a line, as soon as the line is read
+  npy    one NumPy array of float32 with a row for each line, when the input has ended
+
+With --tokens or --chunks, text prints a line for each token or part: the number of the text (from 0), the first
+character and the one after the last, the token (with --tokens), and the vector; jsonl prints a list of these for each
+text.
+
+A line has at most 65536 bytes. With --on-error empty, a line that cannot be used gives an empty line (text), an object
+with the error (jsonl) or a row of NaN (npy).
+
+  fovea embed all-MiniLM-L6-v2 --format npy < sentences.txt > vectors.npy
+  fovea embed longformer-base-4096 --chunks 256 --format jsonl < long_texts.txt)help";
 
 struct Flags {
   std::string folder, format = "text", compute, global;

@@ -1,4 +1,4 @@
-// fovea explain: what a model looks at as it translates a sentence, labels a text or a picture, or captions one.
+// fovea explain: what a model attends to as it translates a sentence, labels a text or a picture, or captions one.
 #include <filesystem>
 #include <iostream>
 
@@ -14,41 +14,37 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Without --out one map is printed in shaded blocks. Rows are what attends (queries), columns what is attended to (keys). The ending of "
-    "--out says what "
-    "is written.\n\n"
-    "Translator:\n"
-    "  .png .svg .pdf  every layer and head of --kind, their average, and rollout; --layer and --head choose "
-    "among "
-    "them\n"
-    "  .html           a page that works without a network, with all kinds, layers and heads to choose from\n"
-    "  .json           all texts, tokens and weights\n"
-    "  .txt            alignment pairs i-j of source and target words, counted from 0: for each target word "
-    "its "
-    "strongest\n"
-    "                  source word, in the layer of alignments (averaged over heads) or as --layer and "
-    "--head say\n\n"
-    "Text classifier: the text with every word as dark as its weight; .txt has a word and its weight on each "
-    "line. With\n"
-    "--kind encoder, the heads of a Transformer: a map, .png, .svg, .pdf or .html.\n\n"
-    "Image classifier: the weight of each place as a heat map over the picture, or the gate of each channel; .txt has "
-    "the\n"
-    "probabilities.\n\n"
-    "Number sequences: each feature of a table (or of the first case of a .ts file) as a curve, with the forecast, and below "
-    "it\n"
-    "the weight of every step; .txt has a step, a feature and a weight on each line.\n\n"
-    "Glimpse classifier: the windows on the picture in order, what each showed, and the probabilities after every glimpse.\n"
-    "Clip classifier: the frames of a folder as a film strip with the weight of each; .txt has a frame and its weight on "
-    "each\nline.\n\n"
-    "Captioner: the picture once for every word, with the weight of each place and the gate beta of the word; .html "
-    "shows a\n"
-    "word's weights while you point at it; .json has all weights; .txt a word, its gate and its strongest place (row, "
-    "column,\n"
-    "weight) on each line.\n\n"
-    "Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), "
-    "and rows "
-    "would\n"
-    "not sum to 1 without them. Alignment pairs leave them out.";
+    R"help(Without --out, one map is printed in shaded blocks: rows are queries (what attends), columns are keys (what is attended
+to). With --out, the extension of the file selects the format.
+
+Translator:
+  .png .svg .pdf  every layer and head of --kind, their average, and rollout; --layer and --head choose among them
+  .html           a page that works without a network, with all kinds, layers and heads to choose from
+  .json           all texts, tokens and weights
+  .txt            alignment pairs i-j of source and target words, counted from 0: for each target word its strongest
+                  source word, in the layer that shows alignments best (averaged over heads) or as --layer and --head
+                  say
+
+Text classifier: the text with every word shaded by its weight; .txt has a word and its weight on each line. With
+--kind encoder, the heads of a Transformer: a map, .png, .svg, .pdf or .html.
+
+Image classifier: the weight of each place as a heat map over the picture, or the gate of each channel; .txt has the
+probabilities.
+
+Number sequences: each feature of a table (or of the first case of a .ts file) as a curve, with the forecast, and below
+it the weight of every step; .txt has a step, a feature and a weight on each line.
+
+Glimpse classifier: the windows on the picture in order, what each showed, and the probabilities after every glimpse.
+
+Clip classifier: the frames of a folder as a film strip with the weight of each; .txt has a frame and its weight on
+each line.
+
+Captioner: the picture once for every word, with the weight of each place and the gate beta of the word; .html shows
+the weights of a word while you point at it; .json has all weights; .txt has a word, its gate and its strongest place
+(row, column, weight) on each line.
+
+Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), and rows would
+not sum to 1 without them. Alignment pairs leave them out.)help";
 
 struct Flags {
   std::string folder, input, out, global;
@@ -77,7 +73,8 @@ void run(const Flags& flags) {
   check_explain(contents, flags.options, form);
   const bool text = contents.input() == tasks::InputForm::text;
   if (text) refuse_file_name(flags, contents);
-  const tasks::Input input = text ? tasks::Input{flags.input} : tasks::read_input(flags.input);
+  const tasks::Input input =
+      text ? tasks::Input{flags.input} : tasks::read_input(flags.input, contents.input());
   const auto model = tasks::open(flags.folder, {.global = flags.global, .pairs = flags.pairs});
   const tasks::Explanation shown = model->explain(input, flags.options, form, output_columns());
   if (flags.out.empty()) {
@@ -107,12 +104,12 @@ void add_options(CLI::App& verb, tasks::ExplainOptions& options) {
 
 void add_explain(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
-      "explain", "show what a model looks at as it translates or labels a text or a picture");
+      "explain", "show what a model attends to as it translates, labels, describes or forecasts its input");
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
   verb->add_option(
           "input", flags->input,
-          "the sentence to translate, the text to label, a file of a picture, a table or cases, or a folder of "
+          "the sentence to translate, the text to label, the file of a picture, table or .ts cases, or a folder of "
           "frames")
       ->required()
       ->type_name("TEXT");

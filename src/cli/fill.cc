@@ -11,11 +11,10 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Prints one line for each candidate: its probability, a tab, and the token; ## begins a token that "
-    "continues a "
-    "word. Where\n"
-    "the text has several masked places, the number of the place, counted from 0, and a tab come first.\n\n"
-    "  fovea fill bert-base-uncased \"Paris is the [MASK] of France.\"";
+    R"help(Prints one line for each candidate: its probability, a tab, and the token; a token that begins with ## continues a
+word. If the text has several masked places, the number of the place, counted from 0, and a tab come first.
+
+  fovea fill bert-base-uncased "Paris is the [MASK] of France.")help";
 
 struct Flags {
   std::string folder, text, compute, global;

@@ -36,9 +36,11 @@ inline void add_compute(CLI::App& verb, std::string& compute,
 
 // --global: of a model that reads long texts.
 inline void add_global(CLI::App& verb, std::string& choice) {
-  verb.add_option("--global", choice,
-                  "Longformer and BigBird: tokens that see and are seen by the whole text: none, first, "
-                  "punctuation, [SEP], or tokens between spaces (default: as the folder says)")
+  verb.add_option(
+          "--global", choice,
+          "Longformer and BigBird: global tokens, which attend to the whole text and are attended to by all of "
+          "it: none, first, punctuation, [SEP], or a list of tokens separated by spaces (default: as the "
+          "folder says)")
       ->type_name("TOKENS");
 }
 

@@ -56,7 +56,8 @@ void print_folder(const Flags& flags) {
 
 void add_info(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
-      "info", "print what a model folder holds and can do; without one, CPU, threads and libraries in use");
+      "info",
+      "print what a model folder contains and can do; without one, CPU, threads and libraries in use");
   const auto flags = std::make_shared<Flags>();
   verb->add_option("folder", flags->folder, "model folder")->type_name("DIR");
   add_threads(*verb);

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kFooter =
     R"help(A line for each scale: the weight of the largest kernel in every block, averaged over channels and pictures, and the
 mean of the blocks. Above 1 the middle of each picture is enlarged, so that its object grows; below 1 the picture is
-shrunk and surrounded by the mean colour. Networks of selective kernels give the larger kernel more weight as the object
+shrunk and surrounded by its mirror images. Networks of selective kernels give the larger kernel more weight as the object
 grows (Li et al. 2019).
 
   fovea train image --train train.tar --size 32 --gate sk --flip --out model

@@ -1,5 +1,7 @@
 // fovea: reads the command line, runs one verb, and turns errors into one line and an exit status.
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -18,7 +20,7 @@ constexpr const char* kIntroduction =
     "Attention on ordinary machines: train it, run it, see it.\n\n"
     "Start with `fovea demo`; `fovea VERB --help` explains a verb.";
 
-// In the order of the help: training, use, what a model looks at, files, the machine.
+// In the order of the help: training, use, explanation, files, the machine.
 void add_verbs(CLI::App& app) {
   add_demo(app);
   add_train(app);
@@ -39,6 +41,30 @@ void add_verbs(CLI::App& app) {
   add_kernels(app);
   add_scene(app);
   add_bench(app);
+}
+
+// CLI11 reads "010" as 8 and 99999999999999999999 as the largest number there is.
+template <class Value>
+std::string whole_number_fault(const std::string& text) {
+  const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
+  Value value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool plain =
+      !digits.empty() && end == text.data() + text.size() && (digits.size() == 1 || digits[0] != '0');
+  if (plain && error == std::errc()) return "";
+  return "got '" + text + "', wanted a whole number" + (plain ? " of at most 64 bits" : "");
+}
+
+// Every option that takes whole numbers refuses what is none.
+void check_whole_numbers(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type == "UINT") option->check(CLI::Validator(whole_number_fault<uint64_t>, ""));
+    if (type == "N" || type == "INT" || type.starts_with("N:") || type.starts_with("INT:"))
+      option->check(CLI::Validator(whole_number_fault<int64_t>, ""));
+  }
+  for (CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
+    check_whole_numbers(*below);
 }
 
 // The verb the line had reached: the innermost subcommand that was named.
@@ -72,11 +98,32 @@ std::string explain_unknown(const CLI::App& verb, const std::string& word) {
   return text;
 }
 
+// "--train: At Most 2 required but received 3" and "Could not convert: --threshold = much".
+std::string in_our_words(const std::string& text) {
+  constexpr std::string_view kReceived = " required but received ",
+                             kConvert = "Could not convert: ", kIs = " = ";
+  const size_t received = text.find(kReceived), colon = text.find(": ");
+  if (received != std::string::npos && colon < received) {
+    std::string wanted = text.substr(colon + 2, received - colon - 2);
+    wanted[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(wanted[0])));
+    if (const size_t most = wanted.find(" Most"); most != std::string::npos) wanted[most + 1] = 'm';
+    if (const size_t least = wanted.find(" Least"); least != std::string::npos) wanted[least + 1] = 'l';
+    const std::string got = text.substr(received + kReceived.size());
+    return text.substr(0, colon) + ": got " + got + (got == "1" ? " value" : " values") + ", wanted " +
+           wanted;
+  }
+  const size_t is = text.find(kIs);
+  if (text.starts_with(kConvert) && is != std::string::npos)
+    return text.substr(kConvert.size(), is - kConvert.size()) + ": got '" + text.substr(is + kIs.size()) +
+           "', wanted a number";
+  return text;
+}
+
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& verb = innermost(app);
   for (const CLI::App* at = &verb; at != nullptr; at = at->get_parent())
     if (!at->remaining().empty()) return explain_unknown(*at, at->remaining().front());
-  std::string text = error.what();
+  std::string text = in_our_words(error.what());
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text + "; see " + full_name(verb) + " --help";
 }
@@ -92,6 +139,7 @@ int run(int argc, char** argv) {
   app.set_help_flag("--help,-h", "print this help");
   app.require_subcommand(0, 1);
   add_verbs(app);
+  check_whole_numbers(app);
   if (argc <= 1) {
     std::cout << app.help();
     return 0;

@@ -5,7 +5,7 @@
 
 namespace fovea::cli {
 
-// Sends what was printed so far. False when it cannot arrive: whoever reads is gone, or the disk is full.
+// Sends what was printed so far. False when it cannot arrive: the reader is gone, or the disk is full.
 bool flush_output();
 
 // Why output could not be written, as the system said at the first failure; empty: all arrived, or the reader

@@ -49,7 +49,7 @@ void run_pictures(const Flags& flags) {
   for (const std::string& picture : flags.pictures) {
     std::string error;
     try {
-      const tasks::Input input = tasks::read_input(picture);
+      const tasks::Input input = tasks::read_input(picture, tasks::InputForm::picture);
       const tasks::Answer answer = model->answer({&input, 1}, {})[0];
       error = answer.error;
       if (error.empty()) lines += model->to_json(input, answer).dump() + "\n";

@@ -25,7 +25,7 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_pattern(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("pattern", "draw which keys each query sees");
+  CLI::App* verb = app.add_subcommand("pattern", "draw which keys each query may attend to");
   const auto flags = std::make_shared<Flags>();
   tasks::PatternOptions& options = flags->options;
   verb->add_option("spec", options.spec,

@@ -13,18 +13,18 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "A forecaster reads a table with a header (as in training) from standard input or FILE, looks at its last "
-    "steps, and\n"
-    "prints the next steps as CSV, in the units of the table.\n"
-    "A model of cases reads lines of a .ts file, with its header or without, and prints the label or the number "
-    "of each case\n"
-    "as soon as it is known; a label at the end of a line is ignored.\n"
-    "--test prints scores: of forecasts the mean squared and absolute error of standardised values, of labels "
-    "accuracy and\n"
-    "F1, of numbers the root of the mean squared error.\n\n"
-    "  fovea predict model < rows.csv\n"
-    "  fovea predict model --test ETTh1.csv --split 8640/2880/2880\n"
-    "  fovea predict vowels --scores < JapaneseVowels_TEST.ts";
+    R"help(A forecasting model reads a table with a header, as in training, from standard input or FILE. From the last steps of
+the table it forecasts the next ones and prints them as CSV, in the units of the table.
+
+A model trained on .ts cases reads lines of a .ts file, with or without its header, and prints the label or the number
+of each case as soon as it is known; a label at the end of a line is ignored.
+
+--test prints scores: for forecasts the mean squared and mean absolute error of standardised values, for labels
+accuracy and F1, for numbers the root of the mean squared error.
+
+  fovea predict model < rows.csv
+  fovea predict model --test ETTh1.csv --split 8640/2880/2880
+  fovea predict vowels --scores < JapaneseVowels_TEST.ts)help";
 
 struct Flags {
   std::string folder, file, test, split, compute;

@@ -13,7 +13,7 @@ learnt from it. The model learns to predict masked words (15 % of them: 80 % bec
 and whether the second text of a pair follows the first, with the optimiser of the original code (Devlin et al. 2019).
 
 The result is a folder in Hugging Face's format (BertForPreTraining): fovea fill, fovea embed and fovea train classify
---from use it, and so do their libraries. --from goes on with such a folder on other text.)help";
+--from use it, and so do their libraries. --from continues the training of such a folder on other text.)help";
 
 constexpr const char* kExamples =
     R"help(  fovea pretrain --train text.txt --valid held-out.txt --out model --preset tiny --minutes 60

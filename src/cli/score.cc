@@ -21,11 +21,11 @@ struct Flags {
 void add_score(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
       "score",
-      "print BLEU (equal to sacreBLEU's) of the translations or captions on standard input, one a line");
+      "print the BLEU score (equal to sacreBLEU's) of translations or captions on standard input, one per line");
   const auto flags = std::make_shared<Flags>();
   tasks::ScoreOptions& options = flags->options;
   verb->add_option("--ref", options.references,
-                   "file of reference translations, one a line; may be given several times")
+                   "file of reference translations, one per line; may be given several times")
       ->type_name("FILE")
       ->required();
   verb->add_option("--hyp", options.hypotheses, "file of translations to score (default: standard input)")

@@ -8,14 +8,15 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kAbout =
-    R"help(Captions: Flickr's token file (name.jpg#0, a tab, the caption), two columns (name and caption, between tabs, or between
-commas in a file that ends in .csv), or COCO's JSON. Several files are joined.
+    R"help(Captions: Flickr's token file (name.jpg#0, a tab, the caption), two columns (name and caption, separated by a tab, or
+by a comma in a file that ends in .csv), or COCO's JSON. Several files are joined.
 
-The encoder is a MobileNet (v1) that stays as it is. Its features are computed once for each picture and kept in the file of
---features; a run that is stopped meanwhile goes on from there, and several runs may share the file.
+The encoder is a MobileNet (v1) that is not trained. Its features are computed once for each picture and kept in the file
+of --features; a run that is stopped during this resumes there, and several runs may share the file.
 
---attention soft blends all places (Xu et al. 2015); hard draws one place and learns by REINFORCE; gumbel draws a blend that
-gradients can pass. `fovea explain` shows where the model looks for every word.)help";
+--attention soft takes the weighted sum of all places (Xu et al. 2015); hard draws one place and is trained by REINFORCE;
+gumbel adds Gumbel noise to the scores, so that gradients pass. `fovea explain` shows what the model attends to at every
+word.)help";
 
 constexpr const char* kExamples =
     R"help(  fovea train caption --images images.tar --captions Flickr8k.token.txt --split Flickr_8k.trainImages.txt
@@ -39,8 +40,11 @@ struct Files {
 
 void run(const TrainFlags& flags, const Files& files,
          const tasks::TrainSettings<tasks::CaptionTraining>& settings) {
-  require(!files.captions.empty() && !files.encoder.empty(),
-          "train caption: --captions and --encoder are needed; see fovea train caption --help");
+  require(!files.captions.empty(), "train caption: --captions is needed; see fovea train caption --help");
+  require(
+      !files.encoder.empty(),
+      "train caption: --encoder is needed: the weights of a MobileNet, NAME.f32 and NAME.manifest.tsv; see fovea train "
+      "caption --help");
   const tasks::TrainingOutcome result =
       run_watched<CaptionProgress>(flags, settings,
                                    tasks::CaptionFiles{.images = flags.train[0],
@@ -58,7 +62,8 @@ void run(const TrainFlags& flags, const Files& files,
 }  // namespace
 
 void add_train_caption(CLI::App& train) {
-  CLI::App* verb = train.add_subcommand("caption", "a captioner of pictures from captioned pictures");
+  CLI::App* verb =
+      train.add_subcommand("caption", "a model that describes pictures, from captioned pictures");
   const auto flags = std::make_shared<TrainFlags>();
   const auto files = std::make_shared<Files>();
   verb->add_option("--images", flags->train, "folder or uncompressed tar of pictures")
@@ -68,7 +73,7 @@ void add_train_caption(CLI::App& train) {
       ->type_name("FILE");
   verb->add_option(
           "--split", files->split,
-          "lists of picture names, one a line: those to train on and, after them, those held out for validation "
+          "lists of picture names, one per line: those to train on and, after them, those held out for validation "
           "(default: train on every captioned picture, without validation)")
       ->expected(1, 2)
       ->type_name("TRAIN VALID");

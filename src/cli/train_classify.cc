@@ -10,13 +10,13 @@ namespace {
 constexpr const char* kAbout =
     R"help(Files: tab-separated, .csv, or lines that begin with their label (with or without fastText's __label__), plain or
 gzip. Columns are chosen by their names in a header row (label, class, sentiment...; text, sentence, review...),
-else by what they hold: labels have few different values, texts are long. The choice is printed; --label-column and
---text-column overrule it.
+else by their content: labels have few different values, texts are long. The choice is printed; --label-column and
+--text-column override it.
 
 --task regression predicts numbers (mean squared error; scored by Pearson's and Spearman's correlation), --task
-multi_label any number of labels a text, which stand in one column with --label-separator between them (binary cross
-entropy; micro and macro F1). --pairs reads two texts of each row: a Transformer or a BERT encoder reads both at once,
-lstm and han read them apart and compare the two vectors.)help";
+multi_label any number of labels for each text, in one column with --label-separator between them (binary cross entropy;
+micro and macro F1). --pairs reads two texts from each row: a Transformer or a BERT encoder reads both at once, lstm and
+han read them separately and compare the two vectors.)help";
 
 constexpr const char* kExamples =
     R"help(  fovea train classify --train train.tsv --valid dev.tsv --out model --minutes 10

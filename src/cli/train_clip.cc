@@ -11,11 +11,11 @@ constexpr const char* kAbout =
     R"help(A clip has some frames and one label. --train is one of:
   a folder with a sub-folder for each class, in it a sub-folder of .jpg or .png frames for each clip;
   a list file with a line for each picture: bag, tab, label, tab, picture file (relative to the list), and optionally a tab
-  and 1 where the label rests on that picture, else 0;
-  an IDX file of pictures and one of their labels (MNIST's format, plain or gzip), of which bags or clips are made.
+  and 1 if that picture decides the label, else 0;
+  an IDX file of pictures and one of their labels (MNIST's format, plain or gzip), from which bags or clips are made.
 
---pooling says how frames become one answer; `fovea explain` shows the weight of each frame. A few clips of the validation
-data are left in the folder clips of the model, to try `fovea classify` and `fovea explain` on.)help";
+--pooling chooses how the features of frames become one vector; `fovea explain` shows the weight of each frame. A few clips
+of the validation data are written to the folder clips of the model, to try `fovea classify` and `fovea explain` on.)help";
 
 constexpr const char* kExamples =
     R"help(  fovea train clip --train slides.tsv --valid held-out.tsv --size 64 --pooling gated --out model
@@ -24,8 +24,11 @@ constexpr const char* kExamples =
 void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClipTraining>& settings) {
   const tasks::ClipFiles files{flags.train, flags.valid, flags.out};
   const tasks::TrainingOutcome result = run_watched(flags, settings, files, tasks::train_clip);
+  const std::string pooling = settings.model.value("pooling", "gated");
+  const bool shows_weights = pooling != "mean" && pooling != "max";
+  const std::string clip = flags.out + " " + flags.out + "/clips/1";
   report_training(flags, result, result.best >= 0 ? message("accuracy ", result.best, " %") : "",
-                  "fovea explain " + flags.out + " " + flags.out + "/clips/1 --out strip.png");
+                  shows_weights ? "fovea explain " + clip + " --out strip.png" : "fovea classify " + clip);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// fovea train glimpse: a classifier that looks at pictures glimpse by glimpse.
+// fovea train glimpse: a classifier that sees pictures in several glimpses.
 #include "tasks/train_glimpse.h"
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
@@ -8,12 +8,12 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kAbout =
-    R"help(--model ram chooses where to look next and learns it by REINFORCE (Mnih et al. 2014); soft weighs the glimpses of a
-grid instead, which is differentiable. A glimpse shows --scales windows around one location: the first of --patch x --patch
-pixels, each next one twice as wide and averaged to as many pixels.
+    R"help(--model ram chooses the location of the next glimpse and learns this by REINFORCE (Mnih et al. 2014); soft computes a
+weighted sum over the glimpses of a grid instead, which is differentiable. A glimpse shows --scales windows around one
+location: the first of --patch x --patch pixels, each next one twice as wide and averaged to as many pixels.
 
-Scenes are made of the pictures and drawn anew in every epoch; those of validation, and of `fovea classify --test`, are
-always the same. Ten of them are left in the folder scenes of the model, to try `fovea classify` and `fovea explain` on.)help";
+Scenes are made from the pictures, new ones in every epoch; those of validation and of `fovea classify --test` are always
+the same. Ten of them are written to the folder scenes of the model, to try `fovea classify` and `fovea explain` on.)help";
 
 constexpr const char* kExamples =
     R"help(  fovea train glimpse --train train-images.gz train-labels.gz --valid test-images.gz test-labels.gz --out model
@@ -30,7 +30,8 @@ void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::GlimpseTrain
 }  // namespace
 
 void add_train_glimpse(CLI::App& train) {
-  CLI::App* verb = train.add_subcommand("glimpse", "an image classifier that looks glimpse by glimpse");
+  CLI::App* verb =
+      train.add_subcommand("glimpse", "an image classifier that sees a picture in several glimpses");
   const auto flags = std::make_shared<TrainFlags>();
   add_data_flags(
       *verb, flags,

@@ -11,7 +11,7 @@ constexpr const char* kAbout =
     R"help(Pictures: a folder with one sub-folder of .jpg and .png files per class, an uncompressed tar of such folders, or an
 IDX file of pictures and one of their labels (MNIST's format, plain or gzip).
 
---gate se weighs channels (Hu et al. 2018), cbam weighs channels and then positions (Woo et al. 2018), sk chooses
+--gate se weights channels (Hu et al. 2018), cbam weights channels and then places (Woo et al. 2018), sk chooses
 between branches of different kernel size (Li et al. 2019). --model vit cuts the picture into patches and reads them with
 self-attention (Dosovitskiy et al. 2021). `fovea explain` shows the weights.)help";
 

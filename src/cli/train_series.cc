@@ -13,7 +13,7 @@ steps and forecasts the next --horizon steps of the --target columns. Columns ar
 in the training part. --split cuts the --train file into training, validation and test parts, in this order; scores on
 the test part are printed at the end.
 
-A .ts file (the format of the UEA archive) has one series for each line, of one or several features and any length, with
+A .ts file (the format of the UEA archive) has one series on each line, with one or several features and any length, and
 a label (@classLabel) or a number (@targetLabel) to learn.
 
 --patch and --channels independent make a Transformer a PatchTST. --self-attention takes any attention spec, such as

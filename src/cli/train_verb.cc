@@ -48,7 +48,7 @@ std::string shell_word(const std::string& text) {
 
 using Chooser = std::function<std::vector<Setting>(const tasks::TrainRequest&)>;
 
-// Help that is made when it is asked for: the defaults depend on what else stands on the line.
+// Help that is made when it is requested: the defaults depend on the other options.
 class TrainHelp : public CLI::Formatter {
  public:
   TrainHelp(CLI::App& verb, std::map<std::string, CLI::Option*> options, Chooser chosen,
@@ -72,7 +72,7 @@ class TrainHelp : public CLI::Formatter {
   }
 
  private:
-  // Options are read but not yet acted on when help is asked for.
+  // Options are read but not yet acted on when help is requested.
   std::string said(const char* flag, std::string otherwise = "") const {
     const CLI::Option* const option = verb_.get_option_no_throw(flag);
     return option == nullptr || option->empty() ? otherwise : option->results().back();
@@ -109,7 +109,7 @@ CLI::Option* add_setting(CLI::App& verb, const std::shared_ptr<TrainFlags>& flag
 void add_train_flags(CLI::App& verb, const std::shared_ptr<TrainFlags>& flags,
                      const std::vector<Setting>& settings, const Chooser& chosen,
                      const PresetNames& presets) {
-  verb.add_option("--out", flags->out, "model folder to write; holds the checkpoints of the run too")
+  verb.add_option("--out", flags->out, "model folder to write; it also contains the checkpoints of the run")
       ->type_name("DIR");
   verb.add_option("--preset", flags->preset,
                   "size of the model: " + presets.all + " (default " + presets.standard + ")");
@@ -160,8 +160,8 @@ std::string training_help(const char* about, const char* examples) {
   return std::string(about) + R"help(
 
 Run again with the same --out, training continues from the last checkpoint. Ctrl-C, SIGTERM and SIGHUP save and stop, with
-exit status 130, 143 and 129. Options can also stand in the JSON file of --config, with underscores for dashes; flags
-take precedence.
+exit status 130, 143 and 129. Options can also be given in the JSON file of --config, with underscores instead of dashes;
+flags take precedence.
 
 )help" + examples;
 }
@@ -170,13 +170,13 @@ void report_training(const TrainFlags& flags, const tasks::TrainingOutcome& outc
                      const std::string& next) {
   if (outcome.outcome == train::Outcome::interrupted) {
     std::cerr << "stopped after step " << outcome.step << ", saved in " << flags.out
-              << "; the same command goes on from there\n";
+              << "; the same command resumes\n";
     throw CLI::RuntimeError(interrupted_status(StopSignals::received()));
   }
   if (outcome.outcome == train::Outcome::already_finished)
-    std::cout << "already trained: " << flags.out << " holds a finished run of "
+    std::cout << "already trained: " << flags.out << " contains a finished run of "
               << tasks::counted(outcome.step, "step")
-              << "; --steps or --minutes with a larger number trains on";
+              << "; a larger number of --steps or --minutes continues the training";
   else
     std::cout << "trained " << tasks::counted(outcome.step, "step");
   if (!score.empty()) std::cout << "; " << score;

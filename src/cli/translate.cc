@@ -12,19 +12,15 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Prints one line for each line of standard input, as soon as it is translated. --scores prints the score "
-    "and a "
-    "tab before it.\n"
-    "--n-best N with N above 1 prints N lines `line ||| translation ||| score`, lines counted from 0.\n\n"
-    "--alignment hard adds ` ||| 0-0 1-2`: for each word of the translation the source word it comes from, "
-    "source first,\n"
-    "both counted from 0. --alignment soft makes each line a JSON object with text, score, source words, "
-    "target words and\n"
-    "weights, one row for each target word; </s> is the end of a sentence. Words are separated by spaces; "
-    "Chinese "
-    "characters\n"
-    "and kana count one by one unless the vocabulary joins them.\n\n"
-    "A line is one sentence: at most --max-tokens tokens of it are read, and it has at most 65536 bytes.";
+    R"help(Prints one line for each line of standard input, as soon as it is translated. --scores prints the score and a tab
+before it. --n-best N with N above 1 prints N lines `line ||| translation ||| score`, with lines counted from 0.
+
+--alignment hard adds ` ||| 0-0 1-2`: for each word of the translation the source word it comes from, source first,
+both counted from 0. --alignment soft makes each line a JSON object with text, score, source words, target words and
+weights, one row for each target word; </s> is the end of a sentence. Words are separated by spaces; Chinese characters
+and kana count one by one unless the vocabulary joins them.
+
+A line should be one sentence: at most --max-tokens tokens of it are read, and it has at most 65536 bytes.)help";
 
 struct Flags {
   std::string folder, compute;

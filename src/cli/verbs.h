@@ -1,4 +1,4 @@
-// The verbs of the command line. Each stands in a file of its own: it adds its subcommand, the flags, and
+// The verbs of the command line. Each is in a file of its own: it adds its subcommand, the flags, and
 // what runs once the line is read. A verb reads flags and prints; the work is done in the rooms below.
 //
 // To add a verb: a file src/cli/<verb>.cc with add_<verb>, its declaration here, its call in main.cc.

@@ -139,15 +139,16 @@ std::span<const int64_t> BatchOrder::next() {
 }
 
 void BatchOrder::seek(const BatchPosition& position) {
-  require(position.corpus == position_.corpus,
-          "the saved place belongs to other training data or another vocabulary; go on with the same files, "
-          "or start "
-          "in a new folder");
+  require(
+      position.corpus == position_.corpus,
+      "the saved place belongs to other training data or another vocabulary; continue with the same files, "
+      "or start "
+      "in a new folder");
   require(position.seed == position_.seed, "the saved place belongs to seed ", position.seed, ", got seed ",
           position_.seed);
   require(position.epoch >= 0 && position.index >= 0 && position.index < batches_per_epoch(),
           "the saved place is batch ", position.index, " of epoch ", position.epoch, ", but an epoch has ",
-          batches_per_epoch(), " batches; go on with the same batch size");
+          batches_per_epoch(), " batches; continue with the same batch size");
   position_ = position;
 }
 

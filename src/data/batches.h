@@ -65,7 +65,7 @@ struct BatchOptions {
   uint64_t seed = 1;
 };
 
-// Where a stream stands: the next batch to come. `corpus` tells texts apart, so that a run is never continued
+// The position of a stream: the next batch. `corpus` identifies the texts, so that a run is never continued
 // on other data unnoticed.
 struct BatchPosition {
   uint64_t seed = 0;

@@ -100,9 +100,7 @@ class ByteBpe final : public MarkedTokenizer {
           const Marks& marks)
       : MarkedTokenizer(marks), options_(options), tokens_(std::move(tokens)), joins_(std::move(joins)) {
     for (unsigned byte = 0; byte < 256; ++byte) bytes_[byte] = ids.find(utf8_of(spelling_of(byte)))->second;
-    for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
-      if (mark >= 0)
-        whole_.add(tokens_[static_cast<size_t>(mark)], mark, mark == marks.mask && options.strip_before_mask);
+    whole_.add_marks(marks, tokens_, options.strip_before_mask);
     for (const std::string& token : options.whole) whole_.add(token, ids.find(token)->second);
   }
 
@@ -113,11 +111,8 @@ class ByteBpe final : public MarkedTokenizer {
   int32_t size() const override { return static_cast<int32_t>(tokens_.size()); }
 
   std::vector<int32_t> encode(std::string_view sentence) const override {
-    std::vector<int32_t> ids;
-    whole_.split(
-        sentence, [&](std::string_view text) { encode_plain(text, ids); },
-        [&](int32_t id) { ids.push_back(id); });
-    return ids;
+    return whole_.encode(sentence,
+                         [&](std::string_view text, std::vector<int32_t>& ids) { encode_plain(text, ids); });
   }
 
   std::vector<TokenSpan> spans(std::string_view text) const override {
@@ -229,14 +224,14 @@ class ByteBpe final : public MarkedTokenizer {
       symbols.push_back({bytes_[static_cast<unsigned char>(word[static_cast<size_t>(i)])], i - 1,
                          i + 1 < count ? i + 1 : -1});
     std::priority_queue<Candidate> queue;
-    const auto look = [&](int32_t place) {
+    const auto consider = [&](int32_t place) {
       if (place < 0 || symbols[static_cast<size_t>(place)].after < 0) return;
       const Symbol& left = symbols[static_cast<size_t>(place)];
       const int32_t right = symbols[static_cast<size_t>(left.after)].id;
       const auto found = joins_.find(key(left.id, right));
       if (found != joins_.end()) queue.push({found->second.rank, place, left.id, right, found->second.id});
     };
-    for (int32_t i = 0; i < count; ++i) look(i);
+    for (int32_t i = 0; i < count; ++i) consider(i);
     while (!queue.empty()) {
       const Candidate best = queue.top();
       queue.pop();
@@ -249,8 +244,8 @@ class ByteBpe final : public MarkedTokenizer {
       right.id = -1;
       left.after = right.after;
       if (left.after >= 0) symbols[static_cast<size_t>(left.after)].before = best.place;
-      look(left.before);
-      look(best.place);
+      consider(left.before);
+      consider(best.place);
     }
     for (const Symbol& symbol : symbols)
       if (symbol.id >= 0) ids.push_back(symbol.id);

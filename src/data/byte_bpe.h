@@ -23,7 +23,7 @@ struct ByteBpeOptions {
 using Merge = std::pair<std::string, std::string>;
 
 // A token's id is its place; bytes are spelled as GPT-2 does ("Ġ" is a space). merges: the first one first.
-// `name` is for messages. Throws Error on tokens that stand twice, on a byte, a mark or a merge's part that
+// `name` is for messages. Throws Error on tokens that appear twice, on a byte, a mark or a merge's part that
 // the vocabulary lacks.
 std::unique_ptr<MarkedTokenizer> make_byte_bpe(std::vector<std::string> tokens,
                                                const std::vector<Merge>& merges,

@@ -119,7 +119,7 @@ std::vector<CaptionedPicture> parse_coco_captions(std::string_view text, const s
     const std::string& name = text_of(image, "file_name", place);
     require(!strip(name).empty(), place, ": an empty 'file_name'");
     const int64_t id = number_of(image, "id", place);
-    require(names.try_emplace(id, name).second, place, ": the id ", id, " stands twice");
+    require(names.try_emplace(id, name).second, place, ": the id ", id, " appears twice");
   }
   Gathered gathered;
   number = 0;
@@ -149,7 +149,7 @@ std::vector<std::string> read_picture_list(const std::string& path) {
     require(reader.fault() == LineFault::none, reader.fault_text());
     std::string name(strip(line));
     if (name.empty()) continue;
-    require(known.insert(name).second, reader.place(), ": ", in_quotes(name), " stands twice");
+    require(known.insert(name).second, reader.place(), ": ", in_quotes(name), " appears twice");
     names.push_back(std::move(name));
   }
   require(!names.empty(), path, ": no names; wanted a picture's name on each line");

@@ -1,4 +1,4 @@
-// Captions of pictures, read from the files in which collections keep them, and the pictures they speak of.
+// Captions of pictures, read from the files in which collections keep them, and the pictures they describe.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ std::vector<CaptionedPicture> read_captions(const std::string& path);
 std::vector<CaptionedPicture> parse_coco_captions(std::string_view text, const std::string& where);
 
 // The names of a list, one a line, as Flickr8k's split files have them; blank lines are passed over. Throws
-// Error on a name that stands twice and on a list without names.
+// Error on a name that appears twice and on a list without names.
 std::vector<std::string> read_picture_list(const std::string& path);
 
 // The words of a caption as captioning counts them: lower case, without the punctuation at their ends, joined

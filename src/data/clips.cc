@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fields.h"
@@ -33,6 +34,33 @@ std::vector<std::string_view> columns_of(std::string_view line) {
   }
 }
 
+// By name as people count: "frame 9" before "frame 10". Names that differ in leading zeros alone keep a fixed order.
+bool comes_before(const fs::path& a, const fs::path& b) {
+  const std::string x = a.filename().string(), y = b.filename().string();
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  // The digits from `at` on without leading zeros; `at` moves behind them.
+  const auto take_number = [&](const std::string& text, size_t& at) {
+    while (at < text.size() && text[at] == '0') ++at;
+    const size_t begin = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return std::string_view(text).substr(begin, at - begin);
+  };
+  size_t i = 0, j = 0;
+  while (i < x.size() && j < y.size()) {
+    if (is_digit(x[i]) && is_digit(y[j])) {
+      const std::string_view m = take_number(x, i), n = take_number(y, j);
+      if (m.size() != n.size()) return m.size() < n.size();
+      if (m != n) return m < n;
+    } else if (x[i] != y[j]) {
+      return x[i] < y[j];
+    } else {
+      ++i, ++j;
+    }
+  }
+  if (i < x.size() || j < y.size()) return j < y.size();
+  return x < y;
+}
+
 ClipListRow row_of(std::string_view line, const std::string& place, bool& keyed) {
   require(is_utf8(line), place, ": not UTF-8");
   const std::vector<std::string_view> columns = columns_of(line);
@@ -46,6 +74,14 @@ ClipListRow row_of(std::string_view line, const std::string& place, bool& keyed)
           in_quotes(keyed ? columns[3] : ""), " in column 4, wanted 0 or 1");
   return {std::string(columns[0]), std::string(columns[1]), std::string(columns[2]),
           keyed && columns[3] == "1"};
+}
+
+// Whether a row names columns, as tables that programs write begin.
+bool names_columns(std::string_view line) {
+  const std::vector<std::string_view> columns = columns_of(line);
+  if (columns.size() < 3 || columns[2].find_first_of("./") != std::string_view::npos) return false;
+  const std::string label = lowercase(strip(columns[1]));
+  return label == "label" || label == "class";
 }
 
 // A clip before its pictures are read.
@@ -122,6 +158,7 @@ ClipList parse_clip_list(std::string_view text, const std::string& where) {
   ClipList list;
   std::map<std::string, std::string> labels;
   int64_t line_number = 0;
+  bool first = true;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   while (!text.empty()) {
     const size_t end = text.find('\n');
@@ -132,6 +169,7 @@ ClipList parse_clip_list(std::string_view text, const std::string& where) {
     if (strip(line).empty() || line.starts_with('#')) continue;
     const std::string place = message(where, ", line ", line_number);
     bool keyed = false;
+    if (std::exchange(first, false) && names_columns(line)) continue;
     ClipListRow row = row_of(line, place, keyed);
     require(list.rows.empty() || keyed == list.has_keys, place, ": ", keyed ? "4" : "3",
             " columns, where the lines before have ", keyed ? "3" : "4");
@@ -152,7 +190,7 @@ std::vector<fs::path> frames_in(const fs::path& folder) {
     if (is_picture_name(entry.path()) && !entry.path().filename().string().starts_with('.'))
       frames.push_back(entry.path());
   require(!frames.empty(), folder.string(), ": no frames; wanted .jpg, .jpeg or .png files");
-  std::sort(frames.begin(), frames.end());
+  std::sort(frames.begin(), frames.end(), comes_before);
   return frames;
 }
 

@@ -98,7 +98,7 @@ ParallelText read_parallel_tsv(const std::string& path, const CorpusOptions& opt
   require(options.source_column >= 1 && options.target_column >= 1 &&
               options.source_column != options.target_column,
           "columns ", options.source_column, " and ", options.target_column,
-          " asked for as source and target, wanted two different ones counted from 1");
+          " requested as source and target, wanted two different ones counted from 1");
   const auto source = static_cast<size_t>(options.source_column - 1),
              target = static_cast<size_t>(options.target_column - 1), last = std::max(source, target);
   LineReader reader(path, options.max_line_bytes, kMaxStreamBytes);

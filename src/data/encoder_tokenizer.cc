@@ -20,7 +20,7 @@ using LargeJson = nlohmann::json;
 // Larger than any that was ever published, and small enough to be read by mistake.
 constexpr uint64_t kLargestFile = uint64_t{1} << 28;
 
-// A token that stands in messages and in texts: short, and on one line.
+// A token as it is shown in messages and texts: short, and on one line.
 std::string token_text(const LargeJson& json, const std::string& where) {
   const LargeJson& text = json.is_object() && json.contains("content") ? json["content"] : json;
   require(text.is_string(), where, ": wanted a token");
@@ -37,7 +37,7 @@ bool is_set(const LargeJson& json, const char* name) {
   return json.is_object() && json.contains(name) && json[name] != false;
 }
 
-// A token that was added to a vocabulary, or stands in it and is never cut.
+// A token that was added to a vocabulary, or is in it and is never cut.
 struct AddedToken {
   int64_t id;
   std::string text;
@@ -336,7 +336,7 @@ UnigramFile read_unigram(const fs::path& folder, std::string& name) {
           " has no tokenizer, wanted sentencepiece.bpe.model or tokenizer.json");
   name = (from_json ? json : model).string();
   std::string text = read_text(name, kLargestFile);
-  return from_json ? parse_unigram_json(text, name) : parse_xlm_roberta_model(std::move(text), name);
+  return from_json ? parse_unigram_json(text, name) : parse_xlm_roberta_model(text, name);
 }
 
 // Sets what tokenizer_config.json says, where there is one; gives the most tokens it allows.
@@ -376,8 +376,7 @@ UnigramFile read_big_bird(const fs::path& folder, std::string& name) {
   const bool from_json = path_exists(json);
   name = (from_json ? json : model).string();
   std::string text = read_text(name, kLargestFile);
-  return from_json ? parse_unigram_json(text, name, big_bird_options())
-                   : parse_big_bird_model(std::move(text), name);
+  return from_json ? parse_unigram_json(text, name, big_bird_options()) : parse_big_bird_model(text, name);
 }
 
 }  // namespace

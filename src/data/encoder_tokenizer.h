@@ -28,7 +28,7 @@ EncoderTokenizer load_encoder_tokenizer(const std::filesystem::path& folder, con
 // rows. A table whose rows are a multiple of 64 may have up to 127 more, as some are filled up for speed.
 void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, const std::string& where);
 
-// A WordPiece vocabulary out of the content of a tokenizer.json, with the settings that stand there. `name`
+// A WordPiece vocabulary out of the content of a tokenizer.json, with the settings that are there. `name`
 // begins messages.
 struct WordPieceFile {
   std::vector<std::string> tokens;

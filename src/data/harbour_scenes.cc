@@ -176,7 +176,7 @@ class Harbour {
   }
 
   void paint_sea() {
-    // Draws stand in statements of their own: the order within an expression is the compiler's choice.
+    // Draws are in statements of their own: the order within an expression is the compiler's choice.
     const double green = uniform(0, 1), lightness = uniform(-0.03, 0.06);
     const Rgb deep = mix({0.07, 0.16, 0.22}, {0.13, 0.27, 0.25}, green) + lightness;
     const SmoothNoise broad(rng_.bits64(), 0.4 * side_), fine(rng_.bits64(), 3), waves(rng_.bits64(), 9);

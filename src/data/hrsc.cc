@@ -170,8 +170,8 @@ std::vector<ShipScene> read_hrsc(const fs::path& folder, int64_t size) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(annotations))
     if (entry.path().extension() == ".xml") files.push_back(entry.path());
-  require(!files.empty(), annotations.string(), " holds no .xml files; wanted HRSC2016's annotations");
-  require(files.size() <= kMostFiles, annotations.string(), " holds ", files.size(),
+  require(!files.empty(), annotations.string(), " contains no .xml files; wanted HRSC2016's annotations");
+  require(files.size() <= kMostFiles, annotations.string(), " contains ", files.size(),
           " annotations, wanted at most ", kMostFiles);
   std::sort(files.begin(), files.end());
   std::vector<ShipScene> scenes(files.size());

@@ -15,7 +15,7 @@
 namespace fovea::data {
 namespace {
 
-// Reads from read(to), which fills less than asked for only at the end. Memory grows with what has come, not
+// Reads from read(to), which fills less than requested only at the end. Memory grows with what has come, not
 // with what the header promises.
 IdxArray read_from(FunctionRef<size_t(std::span<uint8_t>)> read, const std::string& where) {
   std::array<uint8_t, 4> head{};
@@ -85,8 +85,8 @@ LabelledImages read_labelled_idx(const std::filesystem::path& images, const std:
   require(pixels.sizes.size() == 3, images.string(), ": ", pixels.sizes.size(),
           " sizes, wanted 3: pictures, rows, columns");
   require(classes.sizes.size() == 1, labels.string(), ": ", classes.sizes.size(), " sizes, wanted 1: labels");
-  require(pixels.sizes[0] == classes.sizes[0], images.string(), " holds ", pixels.sizes[0], " pictures and ",
-          labels.string(), " ", classes.sizes[0], " labels");
+  require(pixels.sizes[0] == classes.sizes[0], images.string(), " contains ", pixels.sizes[0],
+          " pictures and ", labels.string(), " ", classes.sizes[0], " labels");
   return {pixels.sizes[0], pixels.sizes[1], pixels.sizes[2], std::move(pixels.values),
           std::vector<int32_t>(classes.values.begin(), classes.values.end())};
 }

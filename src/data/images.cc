@@ -80,6 +80,20 @@ Tensor cut_out(const Tensor& image, int64_t top, int64_t left, int64_t height, i
   return part;
 }
 
+// What a file is that is no JPEG or PNG, as far as its first bytes tell, and what to do.
+std::string other_format(std::string_view file) {
+  constexpr std::pair<std::string_view, const char*> kBegins[] = {
+      {"GIF8", "GIF"},        {"BM", "BMP"},   {{"II*\0", 4}, "TIFF"},
+      {{"MM\0*", 4}, "TIFF"}, {"%PDF", "PDF"}, {"<svg", "SVG"}};
+  const char* name = nullptr;
+  for (const auto& [begin, format] : kBegins)
+    if (file.starts_with(begin)) name = format;
+  const std::string_view brand = file.size() >= 12 ? file.substr(4, 8) : "";
+  if (file.starts_with("RIFF") && brand.substr(4) == "WEBP") name = "WebP";
+  if (brand.starts_with("ftyp")) name = brand == "ftypavif" ? "AVIF" : "HEIC or MP4";
+  return name == nullptr ? "" : message(" but ", name, "; convert it first");
+}
+
 // Entries of a folder but those that begin with a dot, sorted by name.
 std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
   std::error_code error;
@@ -97,7 +111,7 @@ std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
 Image decode_image(std::span<const std::byte> bytes, const std::string& where, const DecodeOptions& options) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const bool jpeg = text.starts_with("\xFF\xD8\xFF"), png = text.starts_with("\x89PNG\r\n\x1A\n");
-  require(jpeg || png, where, ": neither JPEG nor PNG", bytes.empty() ? " but empty" : "");
+  require(jpeg || png, where, ": neither JPEG nor PNG", bytes.empty() ? " but empty" : other_format(text));
   const int orientation = jpeg ? jpeg_orientation(bytes) : png_orientation(bytes);
   DecodeOptions stored = options;
   if (is_turned(orientation)) std::swap(stored.cover_height, stored.cover_width);
@@ -189,18 +203,18 @@ ImageFolder list_image_folder(const fs::path& folder) {
     const auto label = static_cast<int32_t>(result.classes.size());
     const size_t before = result.items.size();
     for (const fs::directory_entry& file : entries_of(entry.path())) {
-      if (std::error_code ignored; file.is_directory(ignored)) continue;
-      if (is_picture_name(file.path()))
+      std::error_code unreadable;
+      if (is_picture_name(file.path()) && !file.is_directory(unreadable))
         result.items.push_back({file.path(), label});
       else
         ++result.ignored;
     }
     require(result.items.size() > before, entry.path().string(),
-            " holds no pictures; wanted .jpg, .jpeg or .png files of one class");
+            " contains no pictures; wanted .jpg, .jpeg or .png files of one class");
     result.classes.push_back(entry.path().filename().string());
   }
   require(!result.classes.empty(), folder.string(),
-          " holds no sub-folders; wanted one for every class, with its pictures");
+          " contains no sub-folders; wanted one for every class, with its pictures");
   return result;
 }
 

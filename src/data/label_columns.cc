@@ -180,17 +180,17 @@ std::string described(size_t place, const std::vector<std::string>& names) {
   return text;
 }
 
-// The column that was asked for. By name: then the first row is a header.
-std::optional<size_t> asked_column(const std::string& wanted, const char* what,
-                                   const std::vector<std::string>& first, const std::string& path,
-                                   bool& header) {
+// The column that was requested. By name: then the first row is a header.
+std::optional<size_t> requested_column(const std::string& wanted, const char* what,
+                                       const std::vector<std::string>& first, const std::string& path,
+                                       bool& header) {
   if (wanted.empty()) return {};
   int64_t number = 0;
   const char* const end = wanted.data() + wanted.size();
   if (const auto [stop, error] = std::from_chars(wanted.data(), end, number);
       error == std::errc() && stop == end) {
     require(number >= 1 && static_cast<uint64_t>(number) <= first.size(), path, ": ", first.size(),
-            " columns, but ", what, " ", number, " was asked for; columns count from 1");
+            " columns, but ", what, " ", number, " was requested; columns count from 1");
     return static_cast<size_t>(number - 1);
   }
   header = true;
@@ -216,7 +216,7 @@ void refuse_second_text(const std::vector<Column>& columns, const LabelColumns& 
     if (2 * columns[i].prose < rows || 2 * columns[i].distinct <= rows) continue;
     fail(path, ": ", described(std::min(i, chosen.text), names), " and ",
          described(std::max(i, chosen.text), names),
-         " both hold texts; choose one with --text-column, or read both as a pair with --pairs");
+         " both contain texts; choose one with --text-column, or read both as a pair with --pairs");
   }
 }
 
@@ -259,9 +259,9 @@ LabelColumns choose_columns(Rows rows, bool separated, const ColumnRequest& requ
   if (like != nullptr && like->names == first) return *like;
   const std::vector<Column> columns = look_at_all(rows);
   bool header = false;
-  std::optional<size_t> label = asked_column(request.label, "label column", first, path, header),
-                        text = asked_column(request.text, "text column", first, path, header),
-                        pair = asked_column(request.pair, "pair column", first, path, header);
+  std::optional<size_t> label = requested_column(request.label, "label column", first, path, header),
+                        text = requested_column(request.text, "text column", first, path, header),
+                        pair = requested_column(request.pair, "pair column", first, path, header);
   auto named_label = find_name(first, kLabelNames);
   if (request.numbers) {
     if (const auto number = find_name(first, kNumberNames)) named_label = number;

@@ -32,9 +32,9 @@ struct ColumnRequest {
 // Chooses columns by the request, else by the names in the first row, else by what the columns hold: labels
 // are the column with the fewest different values (but more than one), texts the longest of the others; of
 // pairs, the two longest. Sets
-// `names` where the first row is certainly a header: names that were asked for or known, or those of `like`.
+// `names` where the first row is certainly a header: names that were requested or known, or those of `like`.
 // rows: the first ones of the file, of as many fields each; at least one. Throws Error, beginning with
-// `path`, for a request that cannot be met and for a second column of texts when none was asked for.
+// `path`, for a request that cannot be met and for a second column of texts when none was requested.
 LabelColumns choose_columns(std::span<const std::vector<std::string>* const> rows, bool separated,
                             const ColumnRequest& request, const std::string& path);
 

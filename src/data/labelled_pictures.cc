@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/parallel.h"
+#include "base/stop_check.h"
 #include "data/idx.h"
 #include "data/images.h"
 #include "data/tar.h"
@@ -68,6 +69,7 @@ Pictures gather(std::vector<std::string> classes, std::vector<int32_t> labels, c
   pictures.pixels.resize(pictures.labels.size() * bytes_of(form));
   parallel_for(pictures.count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
+      check_stop();
       const std::vector<uint8_t> one = make(static_cast<size_t>(i));
       std::copy(one.begin(), one.end(), pictures.pixels.begin() + i * static_cast<int64_t>(one.size()));
     }
@@ -108,7 +110,7 @@ std::vector<Packed> pictures_in(const TarFile& tar, const std::string& path) {
     found.push_back({folder.filename().string(), name.filename().string(), &member});
   }
   require(!found.empty(), path,
-          " holds no pictures; wanted a folder for every class, with its .jpg, .jpeg or .png files");
+          " contains no pictures; wanted a folder for every class, with its .jpg, .jpeg or .png files");
   std::stable_sort(found.begin(), found.end(), [](const Packed& a, const Packed& b) {
     return std::tie(a.folder, a.name) < std::tie(b.folder, b.name);
   });

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/parallel.h"
+#include "base/stop_check.h"
 #include "data/marked_tokenizer.h"
 #include "data/pack_texts.h"
 #include "data/rows.h"
@@ -214,11 +215,35 @@ std::vector<Row> rows_to_choose_by(RowReader& reader) {
   return rows;
 }
 
+// The first words of lines are taken as labels where a file has no columns: of a file of JSON they are none.
+void refuse_json(std::span<const Row> rows, const RowReader& reader) {
+  if (rows.empty() || reader.has_columns() || rows[0].fields.empty()) return;
+  const std::string& first = rows[0].fields[0];
+  require(
+      !first.starts_with('{') && !first.starts_with('['), reader.name(),
+      ": the first line looks like JSON, wanted a label and a text on each line, separated by a tab; in a .csv file, by "
+      "a comma");
+}
+
+// So are the first words of a text without any labels: most of such words are rare.
+void refuse_first_words(const LabelledText& text, const RowReader& reader) {
+  constexpr size_t kFew = 10;
+  if (reader.has_columns() || reader.has_marked_labels()) return;
+  std::unordered_map<std::string_view, int64_t> counts;
+  for (const std::string& label : text.labels) ++counts[label];
+  const auto once = static_cast<size_t>(
+      std::count_if(counts.begin(), counts.end(), [](const auto& entry) { return entry.second == 1; }));
+  require(counts.size() <= kFew || 3 * once <= counts.size(), reader.name(),
+          ": the first word of each line is taken as its label, but ", once, " of these ", counts.size(),
+          " words occur only once; wanted a label and a text on each line, separated by a tab");
+}
+
 }  // namespace
 
 LabelledText read_labelled(const std::string& path, const LabelledOptions& options) {
   RowReader reader(path, options.max_text_bytes);
   const std::vector<Row> sample = rows_to_choose_by(reader);
+  refuse_json(sample, reader);
   LabelledText text;
   std::vector<const std::vector<std::string>*> usable;
   for (const Row& row : sample)
@@ -240,7 +265,10 @@ LabelledText read_labelled(const std::string& path, const LabelledOptions& optio
   const std::vector<std::string>* const first = usable.empty() ? nullptr : usable[0];
   for (const Row& row : sample)
     if (!header || &row.fields != first) keep(row, options, text);
-  for (Row row; reader.next(row);) keep(row, options, text);
+  for (Row row; reader.next(row);) {
+    check_stop();
+    keep(row, options, text);
+  }
   if (!header && !text.texts.empty() && is_kept_first(*first, text) &&
       first_row_is_header(text.labels, options.pairs ? first_texts(text) : text.texts)) {
     text.columns.names = *first;
@@ -251,7 +279,10 @@ LabelledText read_labelled(const std::string& path, const LabelledOptions& optio
     if (!text.numbers.empty()) text.numbers.erase(text.numbers.begin());
   }
   require(text.size() > 0, reader.name(),
-          text.skipped.total() == 0 ? ": no lines" : ": no usable text; " + text.skipped.text("text"));
+          text.skipped.total() > 0 ? ": no usable text; " + text.skipped.text("text")
+          : usable.empty()         ? ": no lines"
+                                   : ": no lines below the header");
+  if (options.form == LabelForm::one) refuse_first_words(text, reader);
   return text;
 }
 
@@ -273,7 +304,7 @@ std::vector<std::string> label_set(const LabelledText& text, const std::string& 
     require(!set.empty(), path, ": no text has a label, wanted at least one");
     require(set.size() <= kMany || set.size() <= text.labels.size() / 4, path, ": ", set.size(),
             " different labels for ", text.labels.size(), " texts; is ", shown(set.front()),
-            " one label? say what stands between two with --label-separator");
+            " one label? say what separates two labels with --label-separator");
     return set;
   }
   require(set.size() >= 2, path, ": every text has the label ", shown(set.front()), ", wanted at least two");
@@ -420,7 +451,7 @@ EncodedText encode_text_or_pair(std::string_view text, const Tokenizer& tokenize
   TextEncoding each = encoding;
   each.max_tokens = 0;
   EncodedText pair{encode_text(one, tokenizer, each)};
-  if (each.form == TextForm::marked) each.form = TextForm::plain;  // <s> stands once
+  if (each.form == TextForm::marked) each.form = TextForm::plain;  // <s> appears once
   std::vector<int32_t> second = encode_text(two, tokenizer, each);
   if (encoding.max_tokens > 0) {
     const PairLengths kept = cut_pair(pair.ids.size(), second.size(),
@@ -441,6 +472,7 @@ EncodedTexts encode_texts(std::span<const std::string> texts, const Tokenizer& t
   std::vector<EncodedText> ids(kBlock);
   const auto all = static_cast<int64_t>(texts.size());
   for (int64_t first = 0; first < all; first += kBlock) {
+    check_stop();
     const int64_t count = std::min(kBlock, all - first);
     parallel_for(count, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)

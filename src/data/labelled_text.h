@@ -14,7 +14,7 @@
 
 namespace fovea::data {
 
-// What stands in the column of labels.
+// What the column of labels contains.
 enum class LabelForm {
   one,      // a label
   several,  // any number of labels, also none, between separators
@@ -103,7 +103,7 @@ struct TextEncoding {
 std::vector<int32_t> encode_text(std::string_view text, const Tokenizer& tokenizer,
                                  const TextEncoding& encoding);
 
-// The tokens of a text, and of a pair how many of them belong to the first text, with the marks that stand before
+// The tokens of a text, and of a pair how many of them belong to the first text, with the marks that come before
 // the second; 0: not a pair.
 struct EncodedText {
   std::vector<int32_t> ids;

@@ -36,7 +36,7 @@ class LineReader {
   // fails, when a line has no end within 256 MiB, and past max_stream_bytes.
   bool next(std::string& line);
 
-  // Whether more has arrived: false means that whoever writes may be waiting for an answer.
+  // Whether more has arrived: false means that the writer may be waiting for an answer.
   bool waiting() const;
 
   int64_t line_number() const { return line_number_; }  // of the last line given, from 1

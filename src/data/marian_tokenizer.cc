@@ -61,10 +61,9 @@ class MarianTokenizer final : public Tokenizer {
   int32_t size() const override { return static_cast<int32_t>(vocabulary_->tokens.size()); }
 
   std::vector<int32_t> encode(std::string_view sentence) const override {
-    std::vector<int32_t> ids;
-    whole_.split(
-        sentence, [&](std::string_view plain) { cut(plain, ids); }, [&](int32_t id) { ids.push_back(id); });
-    return ids;
+    return whole_.encode(sentence, [&](std::string_view plain, std::vector<int32_t>& ids) {
+      for_each_piece(plain, [&](std::string_view piece) { ids.push_back(id_of(piece)); });
+    });
   }
 
   std::string decode(std::span<const int32_t> ids) const override {
@@ -95,6 +94,20 @@ class MarianTokenizer final : public Tokenizer {
     return id == vocabulary_->unknown || id == vocabulary_->end || id == vocabulary_->pad;
   }
 
+  int32_t unknown_id() const override { return vocabulary_->unknown; }
+  std::vector<std::string> unknown_texts(std::string_view sentence) const override {
+    std::vector<std::string> texts;
+    const auto take = [&](std::string_view piece) {
+      if (id_of(piece) != vocabulary_->unknown) return;
+      if (piece.starts_with(kWordMark)) piece.remove_prefix(kWordMark.size());
+      texts.emplace_back(piece);
+    };
+    whole_.split(
+        sentence, [&](std::string_view plain) { for_each_piece(plain, take); },
+        [&](int32_t id) { take(at(id)); });
+    return texts;
+  }
+
   // A folder keeps the files it came in (Tokenizers::files).
   std::string file_name() const override { return "source.spm"; }
   std::string bytes() const override { return model_.bytes(); }
@@ -110,13 +123,14 @@ class MarianTokenizer final : public Tokenizer {
     return place == vocabulary_->ids.end() ? vocabulary_->unknown : place->second;
   }
 
-  void cut(std::string_view plain, std::vector<int32_t>& ids) const {
+  template <class Take>
+  void for_each_piece(std::string_view plain, Take&& take) const {
     if (plain.starts_with(">>"))
       if (const size_t end = plain.find("<<"); end != std::string_view::npos) {
-        ids.push_back(id_of(plain.substr(0, end + 2)));
+        take(plain.substr(0, end + 2));
         plain.remove_prefix(end + 2);
       }
-    for (const std::string& piece : model_.pieces(plain)) ids.push_back(id_of(piece));
+    for (const std::string& piece : model_.pieces(plain)) take(piece);
   }
 
   std::shared_ptr<const Vocabulary> vocabulary_;

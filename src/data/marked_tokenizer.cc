@@ -33,6 +33,20 @@ std::string_view without_white_end(std::string_view text) {
   return text.substr(0, end);
 }
 
+std::vector<std::string> MarkedTokenizer::unknown_texts(std::string_view text) const {
+  std::vector<size_t> begins;  // of each character, in bytes; one more for the end
+  for (std::string_view rest = text; !rest.empty(); next_character(rest))
+    begins.push_back(text.size() - rest.size());
+  begins.push_back(text.size());
+  std::vector<std::string> texts;
+  for (const TokenSpan& span : spans(text)) {
+    if (span.id != marks_.unknown) continue;
+    const size_t begin = begins[static_cast<size_t>(span.begin)], end = begins[static_cast<size_t>(span.end)];
+    texts.emplace_back(text.substr(begin, end - begin));
+  }
+  return texts;
+}
+
 std::vector<TokenSpan> MarkedTokenizer::spans(std::string_view text) const {
   constexpr std::string_view kWordMark = "▁";
   std::vector<TokenSpan> spans;
@@ -116,6 +130,11 @@ void WholeTokens::add(const std::string& text, int32_t id, bool strip_left) {
                                   [&](const Entry& entry) { return entry.text.size() < text.size(); });
   entries.insert(place, {text, id, strip_left});
   ids_.emplace(id, true);
+}
+
+void WholeTokens::add_marks(const Marks& marks, std::span<const std::string> tokens, bool strip_before_mask) {
+  for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
+    if (mark >= 0) add(tokens[static_cast<size_t>(mark)], mark, mark == marks.mask && strip_before_mask);
 }
 
 const WholeTokens::Entry* WholeTokens::find(std::string_view text) const {

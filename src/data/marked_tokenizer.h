@@ -34,7 +34,7 @@ struct TokenSpan {
   friend bool operator==(const TokenSpan&, const TokenSpan&) = default;
 };
 
-// encode() gives ids without marks, but for marks that stand in the text itself ("the [MASK] of France");
+// encode() gives ids without marks, but for marks that are in the text itself ("the [MASK] of France");
 // decode() leaves out all marks but the unknown one.
 class MarkedTokenizer : public Tokenizer {
  public:
@@ -43,8 +43,10 @@ class MarkedTokenizer : public Tokenizer {
   // tokenizer that does not say so itself has its pieces looked for in the text, one after the other; pieces that
   // are written otherwise there share what lies between their neighbours.
   virtual std::vector<TokenSpan> spans(std::string_view text) const;
+  int32_t unknown_id() const override { return marks_.unknown; }
+  std::vector<std::string> unknown_texts(std::string_view text) const override;
 
-  // How many marks stand around one text, or a pair of texts.
+  // How many marks are around one text, or a pair of texts.
   int64_t marks_around(bool pair) const { return !pair ? 2 : marks_.doubled ? 4 : 3; }
   // One text between its marks. With limit > 0 the end of the text is cut so that no more tokens come out.
   MarkedText mark(std::span<const int32_t> text, int64_t limit = 0) const;
@@ -73,11 +75,13 @@ size_t room_within(int64_t limit, int64_t around);
 bool is_white(char32_t character);
 std::string_view without_white_end(std::string_view text);
 
-// Finds tokens that are never cut where they stand in raw text: at each place the longest that begins there.
+// Finds the tokens in raw text that are never cut: at each place the longest that begins there.
 class WholeTokens {
  public:
-  // strip_left: white space before it goes with it.
+  // strip_left: white space before it belongs to it.
   void add(const std::string& text, int32_t id, bool strip_left = false);
+  // Those of the marks that exist. tokens: of all ids; strip_before_mask: as strip_left of the mask.
+  void add_marks(const Marks& marks, std::span<const std::string> tokens, bool strip_before_mask);
   bool contains(int32_t id) const { return ids_.contains(id); }
 
   // Calls plain(text) and whole(id) for the pieces of `text` from left to right; no plain piece is empty.
@@ -101,6 +105,15 @@ class WholeTokens {
       begin = at += found->text.size();
     }
     if (begin < text.size()) plain(text.substr(begin));
+  }
+  // The ids of a text; encode_plain(piece, ids) appends those of the pieces between whole tokens.
+  template <class EncodePlain>
+  std::vector<int32_t> encode(std::string_view text, const EncodePlain& encode_plain) const {
+    std::vector<int32_t> ids;
+    split(
+        text, [&](std::string_view piece) { encode_plain(piece, ids); },
+        [&](int32_t id) { ids.push_back(id); });
+    return ids;
   }
 
  private:

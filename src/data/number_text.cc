@@ -23,7 +23,7 @@ bool is_missing(std::string_view field) {
   std::string lower;
   for (const char c : field) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return lower.empty() || lower == "?" || lower == "nan" || lower == "na" || lower == "null" ||
-         lower == "none";
+         lower == "none" || lower == "n/a" || lower == "#n/a" || lower == "-";
 }
 
 std::optional<float> number_of(std::string_view field) {

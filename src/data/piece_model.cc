@@ -2,6 +2,7 @@
 #include "data/piece_model.h"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -38,20 +39,33 @@ uint64_t number_in(std::string_view message, uint64_t field, uint64_t otherwise)
 
 }  // namespace
 
+// A verbatim model does without the library, whose search tree would take most of the time to open a large vocabulary.
 struct PieceModel::Processor {
   sentencepiece::SentencePieceProcessor library;
+  bool verbatim = false;
+  std::span<const std::string> pieces;  // of a verbatim model
+  std::vector<int32_t> unused;
+  int32_t unknown = -1;
   // Of a unigram model; empty: the library cuts.
   std::unordered_map<std::string_view, int32_t> places;
+  std::vector<float> scores;
   size_t longest = 0;        // piece, in bytes
   double unknown_score = 0;  // of one unknown character
-  bool exact =
-      false;  // sums in double precision, as `tokenizers` has them; otherwise in float, as the library
+
+  bool add(std::string_view piece, int32_t id) {
+    longest = std::max(longest, piece.size());
+    return places.emplace(piece, id).second;
+  }
+  void score_unknown(float least) {
+    constexpr float kUnknownPenalty = 10;
+    unknown_score = least - kUnknownPenalty;
+  }
 };
 
 // The library cuts text of a unigram model in an order of its own where two ways have the same score, and that order has
 // changed between its versions. The published ids are those of its newer versions and of `tokenizers`: from left to
 // right, an end is reached from the earliest start that is best.
-void PieceModel::take_pieces(bool exact) {
+void PieceModel::take_pieces() {
   // Fields and values of SentencePiece's ModelProto.
   constexpr uint64_t kPiece = 1, kTrainer = 2, kType = 3, kNormal = 1, kUserDefined = 4, kModelType = 3,
                      kUnigram = 1;
@@ -60,27 +74,26 @@ void PieceModel::take_pieces(bool exact) {
     if (field == kPiece) simple &= number_in(bytes, kType, kNormal) != kUserDefined;
     if (field == kTrainer) simple &= number_in(bytes, kModelType, kUnigram) == kUnigram;
   });
-  if (!simple) return;
   const auto& library = processor_->library;
+  processor_->unknown = library.unk_id();
+  if (!simple) return;
   float least = 0;
   bool any = false;
+  processor_->places.reserve(static_cast<size_t>(library.GetPieceSize()));
   for (int32_t id = 0; id < library.GetPieceSize(); ++id) {
+    processor_->scores.push_back(library.GetScore(id));
     if (library.IsByte(id)) simple = false;
     if (library.IsUnknown(id) || library.IsControl(id)) continue;
     least = any ? std::min(least, library.GetScore(id)) : library.GetScore(id);
     any = true;
-    if (library.IsUnused(id)) continue;
-    const std::string& piece = library.IdToPiece(id);
-    processor_->places.emplace(piece, id);
-    processor_->longest = std::max(processor_->longest, piece.size());
+    if (!library.IsUnused(id)) processor_->add(library.IdToPiece(id), id);
   }
   if (!simple || library.unk_id() < 0) processor_->places.clear();
-  constexpr float kUnknownPenalty = 10;
-  processor_->unknown_score = least - kUnknownPenalty;
-  processor_->exact = exact;
+  processor_->score_unknown(least);
 }
 
-// The best way to cut `text`, which is normalised already: unknown characters side by side are one piece.
+// The best way to cut `text`, which is normalised already: unknown characters side by side are one piece. Scores are
+// summed in double precision as in `tokenizers`, or in float as in the library.
 template <class Sum>
 std::vector<PieceModel::Cut> PieceModel::best_cut(std::string_view text) const {
   struct End {
@@ -89,7 +102,7 @@ std::vector<PieceModel::Cut> PieceModel::best_cut(std::string_view text) const {
     int32_t id = 0;
   };
   const Processor& model = *processor_;
-  const int32_t unknown = model.library.unk_id();
+  const int32_t unknown = model.unknown;
   std::vector<End> ends(text.size() + 1);
   const auto reach = [&](size_t end, Sum score, size_t start, int32_t id) {
     if (ends[end].start < 0 || score > ends[end].score) ends[end] = {score, static_cast<int64_t>(start), id};
@@ -102,8 +115,9 @@ std::vector<PieceModel::Cut> PieceModel::best_cut(std::string_view text) const {
     for (size_t length = character; length <= std::min(model.longest, text.size() - start);) {
       const auto found = model.places.find(text.substr(start, length));
       if (found != model.places.end()) {
-        reach(start + length, ends[start].score + static_cast<Sum>(model.library.GetScore(found->second)),
-              start, found->second);
+        reach(start + length,
+              ends[start].score + static_cast<Sum>(model.scores[static_cast<size_t>(found->second)]), start,
+              found->second);
         single |= length == character;
       }
       if (start + length == text.size()) break;
@@ -129,20 +143,49 @@ std::vector<PieceModel::Cut> PieceModel::best_cut(std::string_view text) const {
   return cuts;
 }
 
+PieceModel::PieceModel() : processor_(std::make_unique<Processor>()) {}
 PieceModel::PieceModel(std::string_view bytes, const std::string& name)
     : bytes_(bytes), processor_(std::make_unique<Processor>()) {
   check_replacements(bytes_, name);
   load_model(processor_->library, bytes_, name);
-  take_pieces(false);
+  take_pieces();
 }
 PieceModel::PieceModel(PieceModel&&) noexcept = default;
 PieceModel::~PieceModel() = default;
 
 PieceModel PieceModel::verbatim(std::span<const std::string> pieces, std::span<const float> scores,
                                 int32_t unknown, std::span<const int32_t> unused, const std::string& name) {
+  FOVEA_ASSERT(pieces.size() == scores.size());
+  PieceModel made;
+  Processor& own = *made.processor_;
+  own.verbatim = true;
+  own.pieces = pieces;
+  own.scores.assign(scores.begin(), scores.end());
+  own.unused.assign(unused.begin(), unused.end());
+  own.unknown = unknown;
+  own.places.reserve(pieces.size());
+  float least = 0;
+  bool any = false;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    require(!pieces[i].empty() && pieces[i].find('\0') == std::string::npos, name,
+            ": not a SentencePiece model (a piece is empty or contains a zero byte)");
+    if (id == unknown) continue;
+    least = any ? std::min(least, scores[i]) : scores[i];
+    any = true;
+    if (std::find(unused.begin(), unused.end(), id) != unused.end()) continue;
+    require(own.add(pieces[i], id), name, ": not a SentencePiece model (piece ", id, " stands twice)");
+  }
+  own.score_unknown(least);
+  return made;
+}
+
+std::string PieceModel::bytes() const {
+  if (!processor_->verbatim) return bytes_;
   // Fields and values of SentencePiece's ModelProto.
   constexpr uint64_t kPiece = 1, kTrainer = 2, kNormalizer = 3;
   constexpr uint64_t kText = 1, kScore = 2, kType = 3, kNormal = 1, kUnknown = 2, kUnused = 5;
+  const auto& [pieces, unused, scores] = std::tie(processor_->pieces, processor_->unused, processor_->scores);
   std::string model;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
@@ -151,7 +194,7 @@ PieceModel PieceModel::verbatim(std::span<const std::string> pieces, std::span<c
     append_field(piece, kText, pieces[i]);
     append_number(piece, kScore << 3 | 5);  // four bytes
     piece.append(reinterpret_cast<const char*>(&scores[i]), sizeof(float));
-    append_field(piece, kType, id == unknown ? kUnknown : never ? kUnused : kNormal);
+    append_field(piece, kType, id == processor_->unknown ? kUnknown : never ? kUnused : kNormal);
     append_field(model, kPiece, std::string_view(piece));
   }
   std::string trainer, normalizer;
@@ -162,31 +205,31 @@ PieceModel PieceModel::verbatim(std::span<const std::string> pieces, std::span<c
     append_field(normalizer, habit, uint64_t{0});
   append_field(model, kTrainer, std::string_view(trainer));
   append_field(model, kNormalizer, std::string_view(normalizer));
-  PieceModel made(model, name);
-  made.take_pieces(true);
-  return made;
+  return model;
 }
 
 int32_t PieceModel::size() const {
-  return processor_->library.GetPieceSize();
+  return processor_->verbatim ? static_cast<int32_t>(processor_->pieces.size())
+                              : processor_->library.GetPieceSize();
 }
 
 const std::string& PieceModel::piece(int32_t id) const {
   require(id >= 0 && id < size(), "token id ", id, " is outside the vocabulary of ", size());
-  return processor_->library.IdToPiece(id);
+  return processor_->verbatim ? processor_->pieces[static_cast<size_t>(id)]
+                              : processor_->library.IdToPiece(id);
 }
 
 int32_t PieceModel::unknown() const {
-  return processor_->library.unk_id();
+  return processor_->unknown;
 }
 int32_t PieceModel::begin() const {
-  return processor_->library.bos_id();
+  return processor_->verbatim ? -1 : processor_->library.bos_id();
 }
 int32_t PieceModel::end() const {
-  return processor_->library.eos_id();
+  return processor_->verbatim ? -1 : processor_->library.eos_id();
 }
 bool PieceModel::is_byte(int32_t id) const {
-  return processor_->library.IsByte(id);
+  return !processor_->verbatim && processor_->library.IsByte(id);
 }
 
 std::vector<std::string> PieceModel::library_pieces(std::string_view text) const {
@@ -198,6 +241,23 @@ std::vector<std::string> PieceModel::library_pieces(std::string_view text) const
 
 template <class Take>
 void PieceModel::for_each_piece(std::string_view text, Take&& take) const {
+  if (processor_->verbatim) {
+    // Bytes that are not UTF-8 become U+FFFD, as in the library.
+    std::string valid;
+    if (!is_utf8(text)) {
+      for (std::string_view rest = text; !rest.empty();) {
+        const size_t good = valid_utf8_prefix(rest);
+        valid += rest.substr(0, good);
+        rest.remove_prefix(good);
+        if (rest.empty()) break;
+        valid += "\uFFFD";
+        rest.remove_prefix(1);
+      }
+      text = valid;
+    }
+    for (const Cut& cut : best_cut<double>(text)) take(cut.id, cut.text);
+    return;
+  }
   const std::vector<std::string> pieces = library_pieces(text);
   if (processor_->places.empty()) {
     for (const std::string& piece : pieces) take(processor_->library.PieceToId(piece), piece);
@@ -206,8 +266,46 @@ void PieceModel::for_each_piece(std::string_view text, Take&& take) const {
   // Together the pieces are the text as the model normalises it.
   std::string normal;
   for (const std::string& piece : pieces) normal += piece;
-  for (const Cut& cut : processor_->exact ? best_cut<double>(normal) : best_cut<float>(normal))
-    take(cut.id, cut.text);
+  for (const Cut& cut : best_cut<float>(normal)) take(cut.id, cut.text);
+}
+
+std::vector<PieceModel::Place> PieceModel::places(std::string_view text) const {
+  std::string normal;
+  std::vector<Place> sources;  // of each byte of `normal`
+  const auto add = [&](std::string_view bytes, size_t begin, size_t end, bool one_by_one) {
+    for (size_t i = 0; i < bytes.size(); ++i)
+      sources.push_back(one_by_one ? Place{0, begin + i, begin + i + 1} : Place{0, begin, end});
+    normal += bytes;
+  };
+  std::vector<Place> found;
+  if (processor_->verbatim) {
+    add(text, 0, text.size(), true);
+  } else {
+    const auto encoded = processor_->library.EncodeAsImmutableProto({text.data(), text.size()});
+    for (const auto& piece : encoded.pieces()) {
+      size_t begin = piece.begin();
+      const size_t end = piece.end();
+      std::string_view written = piece.piece();
+      if (begin < end && text[begin] == ' ') ++begin;
+      if (written.starts_with(kWordMark)) {
+        add(kWordMark, begin, begin, false);
+        written.remove_prefix(kWordMark.size());
+      }
+      add(written, begin, end, written == text.substr(begin, end - begin));
+      found.push_back({static_cast<int32_t>(piece.id()), begin, end});
+    }
+    if (processor_->places.empty()) return found;
+    found.clear();
+  }
+  size_t at = 0;
+  for (const Cut& cut : processor_->verbatim ? best_cut<double>(normal) : best_cut<float>(normal)) {
+    const size_t last = at + cut.text.size();
+    if (cut.text.starts_with(kWordMark)) at += kWordMark.size();
+    const size_t edge = at < sources.size() ? sources[at].begin : text.size();
+    found.push_back({cut.id, edge, at < last ? sources[last - 1].end : edge});
+    at = last;
+  }
+  return found;
 }
 
 std::vector<int32_t> PieceModel::ids(std::string_view text) const {
@@ -223,6 +321,7 @@ std::vector<std::string> PieceModel::pieces(std::string_view text) const {
 }
 
 std::string PieceModel::join(const std::vector<std::string>& pieces) const {
+  FOVEA_ASSERT(!processor_->verbatim);
   std::string text;
   const auto status = processor_->library.Decode(pieces, &text);
   require_ok(status, "cannot join tokens");

@@ -18,7 +18,8 @@ class PieceModel {
   // of character replacements is checked before it is used.
   PieceModel(std::string_view bytes, const std::string& name);
   // A unigram model of these pieces, as many as scores, which takes text as it is: no replacements, no white
-  // space touched. The pieces of `unused` (by place) are never found in text.
+  // space touched. The pieces of `unused` (by place) are never found in text. The pieces are not copied: they must stay
+  // where they are while the model lives. Throws Error on pieces that are empty, stand twice or contain a zero byte.
   static PieceModel verbatim(std::span<const std::string> pieces, std::span<const float> scores,
                              int32_t unknown, std::span<const int32_t> unused, const std::string& name);
   PieceModel(PieceModel&&) noexcept;
@@ -32,25 +33,34 @@ class PieceModel {
   bool is_byte(int32_t id) const;
 
   std::vector<int32_t> ids(std::string_view text) const;
+  // The pieces with the bytes of `text` that they stand for, [begin, end), a word's mark left out. Where characters were
+  // replaced, a piece stands for all that became a part of it. text must be UTF-8.
+  struct Place {
+    int32_t id = 0;
+    size_t begin = 0, end = 0;
+  };
+  std::vector<Place> places(std::string_view text) const;
   // The same as text: unknown characters stand for themselves.
   std::vector<std::string> pieces(std::string_view text) const;
   // The text of such pieces; one that the model lacks stands for itself.
   std::string join(const std::vector<std::string>& pieces) const;
-  const std::string& bytes() const { return bytes_; }
+  // As a model file.
+  std::string bytes() const;
 
  private:
+  PieceModel();
   struct Processor;
   struct Cut {
     int32_t id;
     std::string_view text;
   };
-  void take_pieces(bool exact);
+  void take_pieces();
   template <class Sum>
   std::vector<Cut> best_cut(std::string_view text) const;
   std::vector<std::string> library_pieces(std::string_view text) const;
   template <class Take>
   void for_each_piece(std::string_view text, Take&& take) const;
-  std::string bytes_;
+  std::string bytes_;  // of a model that was read
   std::unique_ptr<Processor> processor_;
 };
 

@@ -80,7 +80,8 @@ std::optional<std::string_view> ReplacementTable::replacement(std::string_view t
   return {};
 }
 
-std::string ReplacementTable::replace_clusters(std::string_view text) const {
+std::string ReplacementTable::replace_clusters(std::string_view text,
+                                               std::vector<std::pair<size_t, size_t>>* sources) const {
   constexpr size_t kLongestCluster = 5;
   UErrorCode status = U_ZERO_ERROR;
   const std::unique_ptr<icu::BreakIterator> clusters(
@@ -91,20 +92,31 @@ std::string ReplacementTable::replace_clusters(std::string_view text) const {
   clusters->setText(wide);
   std::string result;
   std::string cluster;
+  size_t done = 0;  // bytes of text
+  const auto add = [&](std::string_view from, std::string_view to) {
+    result += to;
+    for (size_t i = 0; sources != nullptr && i < to.size(); ++i) {
+      if (from == to)
+        sources->emplace_back(done + i, done + i + 1);
+      else
+        sources->emplace_back(done, done + from.size());
+    }
+    done += from.size();
+  };
   int32_t begin = clusters->first();
   for (int32_t end = clusters->next(); end != icu::BreakIterator::DONE; begin = end, end = clusters->next()) {
     cluster.clear();
     wide.tempSubStringBetween(begin, end).toUTF8String(cluster);
     if (cluster.size() <= kLongestCluster)
       if (const auto found = replacement(cluster)) {
-        result += *found;
+        add(cluster, *found);
         continue;
       }
     for (std::string_view rest = cluster; !rest.empty();) {
       const std::string_view from = rest;
       next_character(rest);
       const std::string_view one = from.substr(0, from.size() - rest.size());
-      result += replacement(one).value_or(one);
+      add(one, replacement(one).value_or(one));
     }
   }
   return result;

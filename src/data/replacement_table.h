@@ -1,4 +1,4 @@
-// SentencePiece's table of character replacements (precompiled_charsmap): what NFKC and other habits turn
+// SentencePiece's table of character replacements (precompiled_charsmap): what NFKC and other rules turn
 // characters into, as a double-array trie over bytes and a list of texts.
 //
 // The libraries that use such a table follow it without looking where it leads, so every table from outside
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fovea::data {
@@ -24,7 +25,10 @@ class ReplacementTable {
 
   // The whole text as Hugging Face's `tokenizers` replaces it: a cluster of at most 5 bytes that a reader
   // takes for one character at once, then character by character.
-  std::string replace_clusters(std::string_view text) const;
+  // sources: if not null, gets for each byte of the result the bytes [first, second) of `text` that became it; text must
+  // be UTF-8 then.
+  std::string replace_clusters(std::string_view text,
+                               std::vector<std::pair<size_t, size_t>>* sources = nullptr) const;
 
  private:
   void check(const std::string& name) const;

@@ -148,7 +148,10 @@ void RowReader::split_tabs(const Line& line, Row& row) {
 
 void RowReader::split_label(const Line& line, Row& row) {
   std::string_view rest = strip(line.text);
-  if (rest.starts_with(kFastText)) rest.remove_prefix(kFastText.size());
+  if (rest.starts_with(kFastText)) {
+    rest.remove_prefix(kFastText.size());
+    marked_ = true;
+  }
   const std::vector<std::string_view> words = split_words(rest);
   row.fields.emplace_back(words.empty() ? std::string_view() : words[0]);
   row.fields.emplace_back(words.size() > 1 ? rest.substr(static_cast<size_t>(words[1].data() - rest.data()))

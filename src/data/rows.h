@@ -33,6 +33,8 @@ class RowReader {
   bool next(Row& row);
   // Whether rows have columns to choose from; known after the first.
   bool has_columns() const { return csv_ || tabs_; }
+  // Whether a line began with fastText's __label__.
+  bool has_marked_labels() const { return marked_; }
   const std::string& name() const { return reader_.name(); }
 
  private:
@@ -52,7 +54,7 @@ class RowReader {
 
   LineReader reader_;
   size_t max_bytes_;
-  bool csv_ = false, known_ = false, tabs_ = false;
+  bool csv_ = false, known_ = false, tabs_ = false, marked_ = false;
   std::deque<Line> given_back_;
   uint64_t given_back_bytes_ = 0;  // in all
 };

@@ -21,7 +21,7 @@ struct Place {
   int64_t row, column;
 };
 
-// Where a square or picture of `height` x `width` may stand on a canvas, drawn evenly.
+// Where a square or picture of `height` x `width` may be on a canvas, drawn evenly.
 Place draw_place(const PictureForm& canvas, int64_t height, int64_t width, Rng& rng) {
   const int64_t row = rng.below(canvas.height - height + 1), column = rng.below(canvas.width - width + 1);
   return {row, column};

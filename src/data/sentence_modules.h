@@ -1,4 +1,4 @@
-// What a sentence-transformers folder says of itself: which model reads, and how its states become one
+// The settings of a sentence-transformers folder: which model reads, and how its states become one
 // vector.
 #pragma once
 

@@ -51,7 +51,7 @@ void read_feature(std::string_view text, size_t feature, size_t features, std::v
       require(is_missing(field), place, ", feature ", feature + 1, ", step ", step + 1, ": got ",
               in_quotes(field), ", wanted a number");
       require(options.missing == Missing::last, place, ", feature ", feature + 1, ", step ", step + 1,
-              ": the value is missing; fill it, or use --missing last");
+              ": the value is missing; fill it, or train with --missing last");
     }
     const size_t at = step * features + feature;
     require(at < values.size(), place, ": feature ", feature + 1, " has more steps than the ",
@@ -134,7 +134,7 @@ class CaseReader {
     std::sort(sorted.begin(), sorted.end());
     require(classes.size() >= 2, place, ": ", classes.size(), " class labels, wanted at least 2 after true");
     require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), place,
-            ": a class label stands twice");
+            ": a class label appears twice");
     cases_.classes = std::move(classes);
   }
 

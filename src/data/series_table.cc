@@ -41,6 +41,13 @@ std::vector<std::string> split_fields(std::string_view line, char separator) {
   return fields;
 }
 
+// Whether a column's name says that numbers in it are times.
+bool names_time(const std::string& column) {
+  const std::string name = lowercase(column);
+  return name == "time" || name == "timestamp" || name == "date" || name == "datetime" || name == "epoch" ||
+         name == "ds";
+}
+
 size_t column_place(const std::vector<std::string>& columns, const std::string& column,
                     const std::string& name) {
   const auto found = std::find(columns.begin(), columns.end(), column);
@@ -69,8 +76,7 @@ class TableReader {
       const std::string& field = fields[places_[i]];
       std::optional<float> value = number_of(field);
       if (!value && is_missing(field)) value = filled(i, place());
-      require(value.has_value(), place(), ", column ", in_quotes(table_.columns[i]), ": got ",
-              in_quotes(field), ", wanted a number");
+      if (!value) refuse(field, i, place());
       last_[i] = *value;
       table_.values.push_back(*value);
     }
@@ -91,13 +97,11 @@ class TableReader {
     header_ = split_fields(line, separator_);
     require(header_.size() <= kMostColumns, name_, ": ", header_.size(), " columns, wanted at most ",
             kMostColumns);
-    for (size_t i = 0; i < header_.size(); ++i) {
-      require(!header_[i].empty(), name_, ", line ", number, ": column ", i + 1,
-              " has no name; the first line must name the columns");
-      require(!number_of(header_[i]), name_, ", line ", number, ": got the number ", in_quotes(header_[i]),
-              ", wanted a header: the first line must name the columns");
-    }
+    for (const std::string& column : header_)
+      require(!number_of(column) && !parse_time(column), name_, ", line ", number, ": got ",
+              in_quotes(column), ", wanted a header: the first line must name the columns");
     std::vector<std::string> sorted = header_;
+    std::erase(sorted, "");
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
     require(twice == sorted.end(), name_, ": two columns are named ",
@@ -109,36 +113,57 @@ class TableReader {
   // Which columns hold times and numbers, from the first row.
   void choose(const std::vector<std::string>& first) {
     chosen_ = true;
+    if (header_[0].empty() && parse_time(first[0]))
+      header_[0] = std::find(header_.begin(), header_.end(), "time") == header_.end() ? "time" : "index";
+    const size_t begin = header_[0].empty() && header_.size() > 1 ? 1 : 0;  // after an index without a name
     if (!options_.time_column.empty())
       time_ = static_cast<int64_t>(place_of(options_.time_column));
-    else if (parse_time(first[0]))
-      time_ = 0;
+    else if (parse_time(first[begin]) || (names_time(header_[begin]) && parse_time_number(first[begin])))
+      time_ = static_cast<int64_t>(begin);
     if (time_ >= 0) table_.time_column = header_[static_cast<size_t>(time_)];
     for (const std::string& column : options_.columns) places_.push_back(place_of(column));
     if (options_.columns.empty())
       for (size_t i = 0; i < header_.size(); ++i)
-        if (static_cast<int64_t>(i) != time_) places_.push_back(i);
+        if (static_cast<int64_t>(i) != time_ && !header_[i].empty()) places_.push_back(i);
     require(!places_.empty(), name_, ": no column of numbers");
     for (const size_t place : places_) {
       require(static_cast<int64_t>(place) != time_, name_, ": the column ", in_quotes(header_[place]),
-              " holds times, wanted numbers");
+              " contains times, wanted numbers");
       table_.columns.push_back(header_[place]);
     }
     last_.assign(places_.size(), std::numeric_limits<float>::quiet_NaN());
   }
 
   void take_time(const std::string& field, const std::string& place) {
-    const auto time = parse_time(field);
+    auto time = parse_time(field);
+    if (!time && (!options_.time_column.empty() || names_time(table_.time_column)))
+      time = parse_time_number(field);
     require(time.has_value(), place, ", column ", in_quotes(table_.time_column), ": got ", in_quotes(field),
             ", wanted a time such as 2016-07-01 13:00:00");
     require(table_.times.empty() || *time > table_.times.back(), place, ": ", in_quotes(field),
-            " is not later than the row before; wanted rows in the order of time");
+            " is not later than the row before; wanted rows in the order of time, the oldest first");
     table_.times.push_back(*time);
+  }
+
+  // Says what was wanted instead, as far as the field tells what it is.
+  [[noreturn]] void refuse(const std::string& field, size_t column, const std::string& place) const {
+    const auto is_made_of = [&](const char* characters) {
+      return field.find_first_not_of(characters) == std::string::npos;
+    };
+    const char* advice = "; --target names the columns to read, where others hold text";
+    if (is_made_of("0123456789.+-eE"))
+      advice = "";
+    else if (is_made_of("0123456789.,+- "))
+      advice = " with a decimal point, without commas and spaces";
+    else if (is_made_of("0123456789/:-. TZ"))
+      advice = "; times begin with the year, such as 2016-07-01 13:00, and --time-column names their column";
+    fail(place, ", column ", in_quotes(table_.columns[column]), ": got ", in_quotes(field),
+         ", wanted a number", advice);
   }
 
   float filled(size_t column, const std::string& place) const {
     require(options_.missing == Missing::last, place, ", column ", in_quotes(table_.columns[column]),
-            ": the value is missing; fill it, or use --missing last");
+            ": the value is missing; fill it, or train with --missing last");
     return last_[column];
   }
 
@@ -205,7 +230,7 @@ std::vector<std::string> parse_names(std::string_view names, const std::string& 
     const std::string name(strip(names.substr(0, comma)));
     require(!name.empty(), where, ": an empty name; wanted names separated by commas");
     require(std::find(list.begin(), list.end(), name) == list.end(), where, ": ", in_quotes(name),
-            " stands twice");
+            " appears twice");
     list.push_back(name);
     names.remove_prefix(std::min(comma + 1, names.size()));
   }

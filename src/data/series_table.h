@@ -20,14 +20,17 @@ struct SeriesTable {
 };
 
 struct SeriesTableOptions {
-  // By name. Empty: the first column, where its first value is a point in time.
+  // By name; it may hold numbers that stand for times too (parse_time_number). Empty: the first column, where its first
+  // value is a point in time, or such a number in a column that is named so (time, timestamp, date, ...).
   std::string time_column = {};
   // Those to read, in this order. Empty: every column but the one of times.
   std::vector<std::string> columns = {};
   Missing missing = Missing::stop;
 };
 
-// Fields stand between commas; between semicolons or tabs where the header has no comma. Throws Error, naming
+// A column without a name, such as the index that pandas writes, is not read, unless it is the first and contains times;
+// the column after such an index counts as the first.
+// Fields are between commas; between semicolons or tabs where the header has no comma. Throws Error, naming
 // file, line and column, for a row with another number of fields, a field that is no number, a value that is
 // missing (unless options say otherwise), times that do not increase, and columns that the file lacks.
 // path: plain or gzip.
@@ -41,7 +44,7 @@ SeriesTable with_columns(const SeriesTable& table, const std::vector<std::string
                          const std::string& name);
 
 // Names separated by commas, without the spaces around them. Throws Error, beginning with `where`, on an empty
-// name and on one that stands twice.
+// name and on one that appears twice.
 std::vector<std::string> parse_names(std::string_view names, const std::string& where);
 
 }  // namespace fovea::data

@@ -1,5 +1,5 @@
 // Text as bytes and as characters: UTF-8 checked and walked, words split and case folded as Python does,
-// since the field's scores and vocabularies are defined by its habits.
+// because scores and vocabularies of the field are defined by what Python does.
 #pragma once
 
 #include <cstddef>

@@ -45,6 +45,10 @@ class Tokenizer {
   virtual SequenceMarks sequence_marks() const { return {}; }
   // Whether a token stands for no text.
   virtual bool is_special(int32_t id) const { return id < kSpecials; }
+  // The token of texts that the vocabulary lacks; -1: it can spell every text.
+  virtual int32_t unknown_id() const { return -1; }
+  // The parts of the sentence that encode() turns into unknown tokens, one for each, as they are written there.
+  virtual std::vector<std::string> unknown_texts(std::string_view) const { return {}; }
 
   // What a model folder keeps: the file's name and its content.
   virtual std::string file_name() const = 0;

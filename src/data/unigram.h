@@ -1,4 +1,4 @@
-// The tokenizer of XLM-RoBERTa, BigBird and their kin: a SentencePiece unigram model between RoBERTa's marks, with ids of
+// The tokenizer of XLM-RoBERTa, BigBird and similar models: a SentencePiece unigram model with special tokens and ids of
 // its own. From sentencepiece.bpe.model the same ids as the SentencePiece library gives, moved to make room for
 // the marks; from tokenizer.json the same as Hugging Face's `tokenizers`, which replaces characters a little
 // otherwise.
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/marked_tokenizer.h"
+#include "data/piece_model.h"
 
 namespace fovea::data {
 
@@ -18,7 +19,7 @@ struct UnigramOptions {
   std::string begin = "<s>", end = "</s>", unknown = "<unk>", mask = "<mask>", pad = "<pad>";
   bool strip_before_mask = true;        // white space before the mask belongs to it
   std::vector<std::string> whole = {};  // more tokens that are never cut
-  bool doubled = true;                  // pairs stand between RoBERTa's doubled marks
+  bool doubled = true;                  // pairs have RoBERTa's doubled marks
 };
 
 // BigBird's marks, which are BERT's.
@@ -27,8 +28,8 @@ UnigramOptions big_bird_options();
 struct UnigramFile {
   std::vector<std::string> tokens;  // a token's id is its place
   UnigramOptions options;
-  // One of the two. A model file, with the id of each of its pieces:
-  std::string model = {};
+  // One of the two. The model that a file holds, with the id of each of its pieces:
+  std::shared_ptr<const PieceModel> model = {};
   std::vector<int32_t> ids = {};
   // Or scores of the first tokens, a table of character replacements (may be empty), and what is done to white
   // space before the text is cut.
@@ -41,12 +42,12 @@ struct UnigramFile {
 
 // From the content of a sentencepiece.bpe.model: <s>, <pad>, </s> and <unk>, the other pieces of the model in its
 // order, and <mask>. Throws Error when its first pieces are not <unk>, <s> and </s>.
-UnigramFile parse_xlm_roberta_model(std::string bytes, const std::string& name);
+UnigramFile parse_xlm_roberta_model(std::string_view bytes, const std::string& name);
 
 // From the content of a spiece.model: the pieces of the model in its order, marks among them.
-UnigramFile parse_big_bird_model(std::string bytes, const std::string& name);
+UnigramFile parse_big_bird_model(std::string_view bytes, const std::string& name);
 
-// `name` is for messages. Throws Error on tokens that are empty or stand twice, and on marks that are missing.
+// `name` is for messages. Throws Error on tokens that are empty or appear twice, and on marks that are missing.
 std::unique_ptr<MarkedTokenizer> make_unigram(UnigramFile file, const std::string& name);
 
 }  // namespace fovea::data

@@ -36,9 +36,17 @@ class WordVocabulary final : public Tokenizer {
     return ids;
   }
 
+  int32_t unknown_id() const override { return kUnknown; }
+  std::vector<std::string> unknown_texts(std::string_view sentence) const override {
+    std::vector<std::string> texts;
+    for (const std::string_view word : split_words(sentence))
+      if (!ids_.contains(word)) texts.emplace_back(word);
+    return texts;
+  }
+
   std::string decode(std::span<const int32_t> ids) const override {
     std::string sentence;
-    bool joined = true;  // nothing stands between the last word and the next
+    bool joined = true;  // nothing is between the last word and the next
     for (const int32_t id : ids) {
       std::string_view word = at(id);
       if (id < kSpecials && id != kUnknown) continue;
@@ -144,7 +152,7 @@ std::unique_ptr<Tokenizer> parse_words(std::string_view bytes, const std::string
       require(word == kSpellings[line - 1], name, ", line ", line, ": '", word, "', wanted '",
               kSpellings[line - 1], "'; a vocabulary begins with <pad>, <s>, </s>, <unk>");
     const auto [place, fresh] = lines.emplace(word, line);
-    require(fresh, name, ", line ", line, ": '", word, "' stands in line ", place->second, " already");
+    require(fresh, name, ", line ", line, ": '", word, "' is in line ", place->second, " already");
     words.emplace_back(word);
   }
   require(words.size() > kSpecials, name, ": ", words.size(),

@@ -135,7 +135,7 @@ void erase_accents(std::u32string& text, std::vector<int64_t>* origins) {
   if (origins != nullptr) origins->resize(kept);
 }
 
-// origins, where asked for: of each character of the normal form the number of the character it comes from.
+// origins, where requested: of each character of the normal form the number of the character it comes from.
 std::u32string normal_form(std::string_view text, const WordPieceOptions& options,
                            std::vector<int64_t>* origins) {
   std::u32string normal;
@@ -215,20 +215,15 @@ class WordPiece final : public MarkedTokenizer {
       if (is_inner(token)) inner_.emplace(token.substr(options.prefix.size()), id);
       longest_piece_ = std::max(longest_piece_, token.size());
     }
-    for (const int32_t mark : {marks.begin, marks.end, marks.unknown, marks.mask, marks.pad})
-      if (mark >= 0)
-        whole_.add(tokens_[static_cast<size_t>(mark)], mark, mark == marks.mask && options.strip_before_mask);
+    whole_.add_marks(marks, tokens_, options.strip_before_mask);
     for (const std::string& token : options.whole) whole_.add(token, ids_.find(token)->second);
   }
 
   int32_t size() const override { return static_cast<int32_t>(tokens_.size()); }
 
   std::vector<int32_t> encode(std::string_view sentence) const override {
-    std::vector<int32_t> ids;
-    whole_.split(
-        sentence, [&](std::string_view text) { encode_plain(text, ids); },
-        [&](int32_t id) { ids.push_back(id); });
-    return ids;
+    return whole_.encode(sentence,
+                         [&](std::string_view text, std::vector<int32_t>& ids) { encode_plain(text, ids); });
   }
 
   std::vector<TokenSpan> spans(std::string_view text) const override {
@@ -306,7 +301,7 @@ class WordPiece final : public MarkedTokenizer {
     return tokens_[static_cast<size_t>(id)];
   }
 
-  // spans: where the tokens come from, in characters of `text`; null: not asked for.
+  // spans: where the tokens come from, in characters of `text`; null: not requested.
   void encode_plain(std::string_view text, std::vector<int32_t>& ids,
                     std::vector<TokenSpan>* spans = nullptr) const {
     std::vector<int64_t> origins;

@@ -34,7 +34,7 @@ struct WordPieceOptions {
   int64_t longest_word = 100;           // characters; a longer word is unknown
 };
 
-// A token's id is its place. `name` is for messages. Throws Error on tokens that are empty or stand twice,
+// A token's id is its place. `name` is for messages. Throws Error on tokens that are empty or appear twice,
 // and on marks that are missing.
 std::unique_ptr<MarkedTokenizer> make_wordpiece(std::vector<std::string> tokens,
                                                 const WordPieceOptions& options, const std::string& name);

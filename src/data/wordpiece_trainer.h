@@ -32,7 +32,7 @@ struct WordPieceTraining {
 };
 
 // [PAD], [UNK], [CLS], [SEP], [MASK], the characters, the merged pieces, most frequent first: a function of the
-// counts alone. May be fewer than asked for where the text has no more pairs. Throws Error when the size leaves no
+// counts alone. May be fewer than requested where the text has no more pairs. Throws Error when the size leaves no
 // room for the characters, or there are no words.
 std::vector<std::string> learn_wordpiece(const std::unordered_map<std::string, int64_t>& words,
                                          const WordPieceTraining& training, const WordPieceOptions& options);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "explain/shades.h"
 
 namespace fovea {
 namespace {
@@ -164,8 +165,9 @@ HeatMap heat_map(const AttentionRecord& record, const AttentionChoice& choice, b
   const auto layers = record.layers_of(choice.kind);
   const bool only = layers.size() == 1 && layers[0]->heads.size() == 1 && !has_rollout(record, choice.kind);
   map.title = only ? "" : title_of(choice);
-  map.rows = words ? rows.words : rows.tokens;
-  map.columns = words ? columns.words : columns.tokens;
+  map.rows = words ? shown_words(rows) : rows.tokens;
+  map.columns = words ? shown_words(columns) : columns.tokens;
+  if (words && !(rows.unknown.empty() && columns.unknown.empty())) map.note = kUnknownLegend;
   map.row_count = weights.rows;
   map.column_count = weights.columns;
   map.weights = std::move(weights.values);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/stop_check.h"
 #include "explain/attention_maps.h"
 
 namespace fovea {
@@ -14,13 +15,16 @@ namespace {
 constexpr int kPageDecimals = 4;
 
 Json line_json(const TokenLine& line) {
-  return {{"tokens", line.tokens}, {"words", line.words}, {"word_of", line.word_of}};
+  Json json{{"tokens", line.tokens}, {"words", line.words}, {"word_of", line.word_of}};
+  if (!line.unknown.empty()) json["unknown"] = line.unknown;
+  return json;
 }
 
 Json matrix_json(const WeightMatrix& matrix, int decimals) {
   const double scale = std::pow(10.0, decimals);
   Json rows = Json::array();
   for (int64_t i = 0; i < matrix.rows; ++i) {
+    check_stop();  // every head of a long sentence takes seconds
     Json row = Json::array();
     for (int64_t j = 0; j < matrix.columns; ++j) {
       const float weight = matrix.at(i, j);

@@ -1,3 +1,4 @@
+// Turns tokens into lines of words that people read, and collects the weights of attention calls as they are observed.
 #include "explain/attention_record.h"
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "explain/shades.h"
 
 namespace fovea {
 namespace {
@@ -28,6 +30,22 @@ std::optional<Place> place_of(const AttentionSite& site) {
       return {};
   }
   return {};
+}
+
+// Puts what was written in place of each name of the unknown token in a word. Whether there was any.
+bool put_written(const data::Tokenizer& tokenizer, std::span<const std::string> written, std::string& word) {
+  bool any = false;
+  size_t at = 0;
+  for (const std::string& text : written) {
+    if (text.empty()) continue;
+    const std::string name = tokenizer.piece(tokenizer.unknown_id());
+    at = word.find(name, at);
+    if (at == std::string::npos) break;
+    word.replace(at, name.size(), text);
+    at += text.size();
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace
@@ -60,7 +78,9 @@ WeightMatrix WeightMatrix::identity(int64_t size) {
   return matrix;
 }
 
-TokenLine token_line(const data::Tokenizer& tokenizer, std::span<const int32_t> ids) {
+TokenLine token_line(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,
+                     std::span<const std::string> written) {
+  FOVEA_ASSERT(written.empty() || written.size() == ids.size());
   TokenLine line;
   for (const int32_t id : ids) line.tokens.push_back(tokenizer.piece(id));
   line.word_of = tokenizer.words(ids);
@@ -70,8 +90,19 @@ TokenLine token_line(const data::Tokenizer& tokenizer, std::span<const int32_t> 
     std::string word = tokenizer.is_special(ids[begin]) ? line.tokens[begin]
                                                         : tokenizer.decode(ids.subspan(begin, end - begin));
     line.words.push_back(word.empty() ? line.tokens[begin] : std::move(word));
+    if (!written.empty() && put_written(tokenizer, written.subspan(begin, end - begin), line.words.back()))
+      line.unknown.push_back(static_cast<int32_t>(line.words.size()) - 1);
   }
   return line;
+}
+
+std::vector<std::string> shown_words(const TokenLine& line) {
+  std::vector<std::string> words = line.words;
+  for (const int32_t place : line.unknown) {
+    std::string& word = words[static_cast<size_t>(place)];
+    word = marked_unknown(word);
+  }
+  return words;
 }
 
 const TokenLine& AttentionRecord::rows(AttentionKind kind) const {

@@ -1,4 +1,4 @@
-// What a model looked at while it read one sentence and wrote another: the weights of every layer and head.
+// Attention of one pass of a model that reads one sentence and writes another: the weights of every layer and head.
 #pragma once
 
 #include <array>
@@ -40,8 +40,16 @@ struct TokenLine {
   std::vector<std::string> tokens;  // "▁foo", "d"
   std::vector<std::string> words;   // "food"
   std::vector<int32_t> word_of;     // for each token its place in `words`
+  // Places in `words` of those that the vocabulary lacks: the model read the unknown token there.
+  std::vector<int32_t> unknown = {};
 };
-TokenLine token_line(const data::Tokenizer& tokenizer, std::span<const int32_t> ids);
+// written: for each token that is unknown the text it stands for (data/unknown_texts.h), which then is the word; empty:
+// the words of unknown tokens are their names, such as "<unk>".
+TokenLine token_line(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,
+                     std::span<const std::string> written = {});
+
+// The words of a line, those that are unknown in marks (explain/shades.h).
+std::vector<std::string> shown_words(const TokenLine& line);
 
 struct AttentionLayer {
   AttentionKind kind = AttentionKind::cross;

@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-constexpr double kMargin = 14, kPicture = 360, kPatch = 64, kNumber = 22, kBars = 48, kGap = 8;
+constexpr double kMargin = 14, kPicture = 360, kPatch = 64, kNumber = 22, kBars = 48, kGap = 8, kDot = 8;
 constexpr size_t kMostBars = 12;  // with more classes, the likeliest in the end are shown
 
 void check(const GlimpseFigure& figure) {
@@ -39,6 +39,17 @@ std::vector<size_t> shown_classes(const GlimpseFigure& figure) {
   classes.resize(kMostBars);
   std::sort(classes.begin(), classes.end());
   return classes;
+}
+
+// "1", "1-3", "1, 4-5": glimpses counted from 1.
+std::string glimpse_numbers(const std::vector<size_t>& glimpses) {
+  std::string text;
+  for (size_t i = 0, end; i < glimpses.size(); i = end) {
+    for (end = i + 1; end < glimpses.size() && glimpses[end] == glimpses[end - 1] + 1;) ++end;
+    text += (text.empty() ? "" : ", ") + std::to_string(glimpses[i] + 1);
+    if (end > i + 1) text += "-" + std::to_string(glimpses[end - 1] + 1);
+  }
+  return text;
 }
 
 class GlimpsePainter {
@@ -105,15 +116,32 @@ class GlimpsePainter {
       cairo_line_to(canvas, to_x, to_y);
       cairo_stroke(canvas);
     }
+    // Glimpses at nearly the same place share a dot, so that no number hides another.
+    std::vector<std::vector<size_t>> dots;
     for (size_t t = 0; t < figure_.steps.size(); ++t) {
-      const auto [at_x, at_y] = middle(t);
-      const Colour c = colour(t);
+      const auto near = std::find_if(dots.begin(), dots.end(), [&](const std::vector<size_t>& dot) {
+        const auto [at_x, at_y] = middle(t);
+        const auto [dot_x, dot_y] = middle(dot[0]);
+        return std::hypot(at_x - dot_x, at_y - dot_y) < 2 * kDot;
+      });
+      if (near == dots.end())
+        dots.push_back({t});
+      else
+        near->push_back(t);
+    }
+    for (const std::vector<size_t>& dot : dots) {
+      const auto [at_x, at_y] = middle(dot[0]);
+      const Colour c = colour(dot[0]);
+      const std::string numbers = glimpse_numbers(dot);
+      const PictureSize size = size_of(layout_text(canvas, numbers, 11).get());
+      const double half = std::max(0.0, size.width / 2 - kDot / 2);  // a longer number makes the dot longer
       cairo_set_source_rgb(canvas, c.red, c.green, c.blue);
-      cairo_arc(canvas, at_x, at_y, 8, 0, 2 * M_PI);
+      cairo_new_path(canvas);
+      cairo_arc(canvas, at_x + half, at_y, kDot, -M_PI / 2, M_PI / 2);
+      cairo_arc(canvas, at_x - half, at_y, kDot, M_PI / 2, 3 * M_PI / 2);
+      cairo_close_path(canvas);
       cairo_fill(canvas);
-      const std::string number = std::to_string(t + 1);
-      const PictureSize size = size_of(layout_text(canvas, number, 11).get());
-      painter_.text(number, at_x - size.width / 2, at_y - size.height / 2, 11, {}, {0, 0, 0});
+      painter_.text(numbers, at_x - size.width / 2, at_y - size.height / 2, 11, {}, {0, 0, 0});
     }
   }
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kMargin = 12, kGap = 6, kFontSize = 12, kTitleSize = 14;
 constexpr double kWidestLabel = 180;  // in pixels
+constexpr double kNoteSize = 11, kWidestNote = 420;
 
 double share_of(float weight, float largest) {
   return largest > 0 || std::isnan(weight) ? double{weight} / largest : 0.0;
@@ -150,6 +151,18 @@ PictureSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
     width = std::max(width, x);
     y += height + kMargin;
   }
+  // Panels share labels, and so what is said of them.
+  for (const HeatMap& panel : figure.panels) {
+    if (panel.note.empty()) continue;
+    const Layout note = layout_text(canvas, panel.note, kNoteSize, {.width = kWidestNote, .lines = 3});
+    if (paint) {
+      cairo_set_source_rgb(canvas, 0.3, 0.3, 0.3);
+      show_text(canvas, note.get(), kMargin, y);
+    }
+    width = std::max(width, 2 * kMargin + size_of(note.get()).width);
+    y += size_of(note.get()).height + kMargin;
+    break;
+  }
   return {std::ceil(width), std::ceil(y)};
 }
 
@@ -157,7 +170,10 @@ PictureSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
 class TerminalMap {
  public:
   TerminalMap(const HeatMap& map, size_t width)
-      : map_(map), width_(width), widest_label_(std::max<size_t>(12, width / 3)) {
+      : map_(map),
+        width_(width),
+        // Where columns have no names there is more room for those of the rows.
+        widest_label_(std::max<size_t>(12, width / (map.columns.empty() ? 2 : 3))) {
     for (const std::string& row : map.rows) {
       rows_.push_back(shortened(row, widest_label_));
       side_ = std::max(side_, terminal_width(rows_.back()));
@@ -239,6 +255,7 @@ std::string shade(const HeatMap& map, size_t width) {
     if (begin > 0) text += "\n";
     text += terminal.part(begin, std::min(map.column_count, begin + across));
   }
+  if (!map.note.empty()) text += wrapped(map.note, width);
   return text;
 }
 

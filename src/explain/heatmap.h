@@ -21,6 +21,7 @@ struct HeatMap {
   float largest = 1;           // the weight drawn darkest
   double cell = 0;             // side of a cell in a picture; 0: 20 with labels, else what fits
   double row_height = 0;       // of cells that are no squares; 0: as `cell`
+  std::string note = {};       // said below the map: what a mark in the labels means
 };
 
 // Panels side by side, wrapped into rows of `across`.

@@ -134,6 +134,11 @@ class FigurePainter {
       right = std::max(right, size.width + 2 * kMargin);
       y += size.height;
     }
+    if (!figure.note.empty()) {
+      const PictureSize size = text(figure.note, kMargin, y - kMargin / 2, kScaleText);
+      right = std::max(right, size.width + 2 * kMargin);
+      y += size.height;
+    }
     return {std::ceil(right), std::ceil(y)};
   }
 

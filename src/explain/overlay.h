@@ -40,6 +40,7 @@ struct OverlayFigure {
   std::string title;
   std::vector<Overlay> panels;
   int across = 4;
+  std::string note = {};  // said below the legend
 };
 std::string draw(const OverlayFigure& figure, PictureFormat format);
 

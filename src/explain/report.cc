@@ -147,7 +147,8 @@ void Report::text(const TextMap& map) {
       shaded("b", root_share(sentence.weight, 1), sentence.weight, escaped(percent_text(sentence.weight)));
     for (const WeighedWord& word : sentence.words) {
       const double weight = double{sentence.weight} * word.weight;
-      shaded("span", root_share(weight, largest), weight, escaped(word.text), word.global);
+      shaded("span", root_share(weight, largest), weight,
+             escaped(word.unknown ? marked_unknown(word.text) : word.text), word.global);
     }
     body_ += "</p>\n";
   }

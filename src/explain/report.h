@@ -11,7 +11,7 @@ namespace fovea {
 // Everything given is shown as text: nothing in it is taken for markup.
 class Report {
  public:
-  // `model` (optional) stands at the right of the page's header.
+  // `model` (optional) is shown at the right of the page's header.
   explicit Report(const std::string& title, const std::string& model = "");
 
   void heading(const std::string& text);

@@ -1,4 +1,4 @@
-// Curves over time with the weight of every step in a strip below: what a model of number sequences looked at.
+// Curves over time with the weight of every step in a strip below: what a model of number sequences attended to.
 #pragma once
 
 #include <cstddef>

@@ -73,6 +73,10 @@ std::string percent_text(double weight) {
   return percent > 0 && percent < 0.05 ? "<0.1 %" : text;
 }
 
+std::string marked_unknown(const std::string& word) {
+  return "‹" + word + "›";
+}
+
 std::string_view block_of(double share) {
   static constexpr std::string_view kBlocks[] = {" ", "░", "▒", "▓", "█"};
   if (std::isnan(share)) return kBlocks[0];
@@ -87,6 +91,24 @@ size_t terminal_width(std::string_view text) {
     text.remove_prefix(next.bytes);
   }
   return width;
+}
+
+std::string wrapped(std::string_view text, size_t columns) {
+  std::string lines;
+  size_t at = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    const size_t width = terminal_width(word);
+    if (at > 0 && at + 1 + width > columns) {
+      lines += '\n';
+      at = 0;
+    }
+    lines.append(at > 0 ? " " : "").append(word);
+    at += (at > 0 ? 1 : 0) + width;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines + '\n';
 }
 
 std::string shortened(std::string_view text, size_t columns) {

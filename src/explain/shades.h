@@ -32,9 +32,16 @@ std::string percent_text(double weight);
 // One column of a terminal: ' ', '░', '▒', '▓' or '█'.
 std::string_view block_of(double share);
 
+// A word that the model's vocabulary lacks as pictures, pages and terminals show it, and what they say of such words.
+std::string marked_unknown(const std::string& word);
+inline constexpr const char* kUnknownLegend =
+    "in ‹ ›: words that the model does not know; it read an unknown token there";
+
 // Columns that a terminal uses for a text: wide characters (Chinese, Japanese, Korean, emoji) take two,
 // combining marks none.
 size_t terminal_width(std::string_view text);
+// The text in lines of at most `columns` columns, broken at spaces, each ended; a longer word has a line of its own.
+std::string wrapped(std::string_view text, size_t columns);
 // The text, or its beginning and an ellipsis where it is wider than `columns`.
 std::string shortened(std::string_view text, size_t columns);
 

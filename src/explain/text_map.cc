@@ -17,6 +17,17 @@ constexpr double kScaleWidth = 160, kScaleHeight = 10;
 constexpr const char* kLegend = "weight of a word in the text";
 constexpr const char* kGlobalLegend = "in a frame: global tokens, which see and are seen by the whole text";
 
+std::string shown_text(const WeighedWord& word) {
+  return word.unknown ? marked_unknown(word.text) : word.text;
+}
+
+template <class Has>
+bool any_word(const TextMap& map, Has&& has) {
+  for (const WeighedSentence& sentence : map.sentences)
+    if (std::any_of(sentence.words.begin(), sentence.words.end(), has)) return true;
+  return false;
+}
+
 void show(cairo_t* canvas, PangoLayout* layout, double x, double y, bool light) {
   const double ink = light ? 1 : 0.1;
   cairo_set_source_rgb(canvas, ink, ink, ink);
@@ -63,6 +74,7 @@ class TextPainter {
     for (const WeighedSentence& sentence : map_.sentences) draw_sentence(sentence);
     if (largest_ > 0) draw_scale();
     if (map_.has_global()) y_ += text(kGlobalLegend, kSmallSize, kMargin, y_ - kPad, false).height + kLead;
+    if (map_.has_unknown()) y_ += text(kUnknownLegend, kSmallSize, kMargin, y_ - kPad, false).height + kLead;
     return {std::ceil(right_ + kMargin), std::ceil(y_ - kLead + kMargin)};
   }
 
@@ -81,7 +93,7 @@ class TextPainter {
     double x = left_, height = 0;
     for (const WeighedWord& word : sentence.words) {
       const TextRoom room{kRight - left_ - 2 * kPad, 3};
-      const Layout layout = layout_text(canvas_, word.text, kFontSize, room);
+      const Layout layout = layout_text(canvas_, shown_text(word), kFontSize, room);
       const PictureSize size = size_of(layout.get());
       if (x > left_ && x + size.width + 2 * kPad > kRight) {
         x = left_;
@@ -119,7 +131,7 @@ class TextPainter {
     cairo_stroke(canvas_);
   }
 
-  // A quarter of the largest weight stands in the middle of the scale: shades are square roots.
+  // A quarter of the largest weight is in the middle of the scale: shades are square roots.
   void draw_scale() {
     constexpr int kSteps = 64;
     for (int i = 0; paint_ && i < kSteps; ++i)
@@ -170,10 +182,11 @@ std::string spaces(size_t count) {
 }  // namespace
 
 bool TextMap::has_global() const {
-  for (const WeighedSentence& sentence : sentences)
-    for (const WeighedWord& word : sentence.words)
-      if (word.global) return true;
-  return false;
+  return any_word(*this, [](const WeighedWord& word) { return word.global; });
+}
+
+bool TextMap::has_unknown() const {
+  return any_word(*this, [](const WeighedWord& word) { return word.unknown; });
 }
 
 float TextMap::largest() const {
@@ -203,7 +216,8 @@ std::string shade(const TextMap& map, size_t columns) {
       at = 0;
     };
     for (const WeighedWord& word : sentence.words) {
-      const std::string shown = shortened(word.global ? "[" + word.text + "]" : word.text, room);
+      const std::string shown =
+          shortened(word.global ? "[" + shown_text(word) + "]" : shown_text(word), room);
       const size_t width = terminal_width(shown);
       if (at > 0 && at + width > room) end_line();
       words += shown + " ";
@@ -215,7 +229,9 @@ std::string shade(const TextMap& map, size_t columns) {
     end_line();
   }
   if (largest > 0) text += block_legend(largest);
-  if (map.has_global()) text += "in brackets: global tokens, which see and are seen by the whole text\n";
+  if (map.has_global())
+    text += wrapped("in brackets: global tokens, which see and are seen by the whole text", columns);
+  if (map.has_unknown()) text += wrapped(kUnknownLegend, columns);
   return text;
 }
 

@@ -11,8 +11,9 @@ namespace fovea {
 
 struct WeighedWord {
   std::string text;
-  float weight = 0;     // within its sentence
-  bool global = false;  // a global token, which sees and is seen by the whole text: shown in a frame
+  float weight = 0;      // within its sentence
+  bool global = false;   // a global token, which sees and is seen by the whole text: shown in a frame
+  bool unknown = false;  // not in the model's vocabulary: shown as "‹word›"
 };
 
 struct WeighedSentence {
@@ -31,6 +32,7 @@ struct TextMap {
   // and the weight of the sentence.
   float largest() const;
   bool has_global() const;
+  bool has_unknown() const;
 };
 
 // The file's bytes. A word too long for a line is broken, and cut after three lines.

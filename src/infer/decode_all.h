@@ -16,13 +16,13 @@
 namespace fovea {
 
 // lengths: of the sources, for the batches; start(members) gives a decoder of the sources with these places; limits: as in
-// beam_search, one a source. Results stand in the order of the sources.
+// beam_search, one a source. Results are in the order of the sources.
 std::vector<std::vector<Hypothesis>> decode_batches(
     std::span<const int64_t> lengths, std::span<const int32_t> limits, const BeamOptions& options,
     const BatchLimits& batches,
     FunctionRef<std::unique_ptr<StepDecoder>(std::span<const size_t> members)> start);
 
-// sources: each ending with data::kEnd. limits: as in beam_search, one a sentence. Results stand in the order
+// sources: each ending with data::kEnd. limits: as in beam_search, one a sentence. Results are in the order
 // of the sources.
 std::vector<std::vector<Hypothesis>> decode_all(const Inference& inference,
                                                 std::span<const std::vector<int32_t>> sources,

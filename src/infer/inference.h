@@ -13,7 +13,7 @@ namespace fovea {
 class DecoderInference {
  public:
   // The model must outlive this object, and its weights must not change meanwhile. Throws Error when int8 is
-  // asked for and a weight is not finite. Safe to use from several threads.
+  // requested and a weight is not finite. Safe to use from several threads.
   explicit DecoderInference(const models::DecoderModel& model, Compute compute = Compute::float32);
 
   // Goes on with what the model's decode() gave. The decoder must not outlive this object.
@@ -30,7 +30,7 @@ class InferenceOf : public DecoderInference {
  public:
   explicit InferenceOf(const Model& model, Compute compute = Compute::float32)
       : DecoderInference(model, compute), model_(model) {}
-  // Reads the sources and stands before the first target token of each.
+  // Encodes the sources and is ready for the first target token of each.
   template <class Source>
   std::unique_ptr<StepDecoder> start(const Source& sources) const {
     return DecoderInference::start(model_.decode(sources));

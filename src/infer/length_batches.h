@@ -1,6 +1,6 @@
 // Many texts in batches of similar length, batches spread over threads.
 //
-// A batch on one thread wastes nothing on handing out small pieces of work. Whoever uses this has results
+// A batch on one thread wastes nothing on handing out small pieces of work. The caller must have results
 // that do not depend on a text's batch: then how many threads there are changes the speed alone.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Counted n-grams, the currency of BLEU and chrF: short runs of numbers packed into 128 bits, kept sorted.
+// Counted n-grams, from which BLEU and chrF are computed: short runs of numbers packed into 128 bits, kept sorted.
 #pragma once
 
 #include <algorithm>

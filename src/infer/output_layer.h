@@ -26,7 +26,7 @@ class OutputLayer {
   // In float32 most logits are never computed. A product with int8 weights comes within a known distance of
   // each of them, by Cauchy and Schwarz, and few are near enough to the largest to be worth computing: those
   // are, to the bit, so the choice is the one of logits(). The int8 weights, a quarter of the memory, are
-  // made when first asked for.
+  // made when first requested.
   std::vector<int32_t> best(const Tensor& x, std::span<const int32_t> skipped) const;
 
  private:

@@ -134,7 +134,7 @@ MappedFile::~MappedFile() {
 std::string read_text(const fs::path& path, uint64_t limit) {
   const MappedFile file(path);
   const auto bytes = file.bytes();
-  require(bytes.size() <= limit, path.string(), " holds ", bytes.size(), " bytes, wanted at most ", limit);
+  require(bytes.size() <= limit, path.string(), " contains ", bytes.size(), " bytes, wanted at most ", limit);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// What stands before rows * columns float32 numbers, row after row.
+// What comes before rows * columns float32 numbers, row after row.
 std::string npy_header(int64_t rows, int64_t columns);
 
 }  // namespace fovea

@@ -135,7 +135,7 @@ void RecordFile::check_header(const RecordForm& form) {
   const size_t length = std::min<uint64_t>(sizes[1], RecordForm::kLongestContent);
   const std::string_view content(reinterpret_cast<const char*>(found.data()) + kMagic.size() + sizeof sizes,
                                  length);
-  fail(path_.string(), " holds ", in_quotes(content), ", wanted ", in_quotes(form.content), form.hint);
+  fail(path_.string(), " contains ", in_quotes(content), ", wanted ", in_quotes(form.content), form.hint);
 }
 
 void RecordFile::scan(uint64_t file_bytes) {

@@ -116,10 +116,10 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
                          : text == "data_offsets" ? &has_offsets_
                                                   : nullptr;
       require(seen != nullptr, where_, ": unknown field ", in_quotes(text), " of ", name());
-      require(!*seen, where_, ": field ", in_quotes(text), " of ", name(), " stands twice");
+      require(!*seen, where_, ": field ", in_quotes(text), " of ", name(), " appears twice");
       *seen = true;
     } else if (place_ == Place::header && text == kMetadataName) {
-      require(!has_metadata_, where_, ": __metadata__ stands twice");
+      require(!has_metadata_, where_, ": __metadata__ appears twice");
       has_metadata_ = true;
     }
     return true;
@@ -165,7 +165,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   std::string name() const { return in_quotes(entry_name_); }
   [[noreturn]] void refuse(std::string_view what) {
-    fail(where_, ": the header holds ", what, " where the format has none (after ", in_quotes(key_), ")");
+    fail(where_, ": the header contains ", what, " where the format has none (after ", in_quotes(key_), ")");
   }
 
   const std::string& where_;
@@ -217,7 +217,7 @@ void check_places(std::vector<TensorEntry>& entries, uint64_t data_size, const s
     require(entry.begin <= entry.end, where, ": data_offsets of ", name, " run backwards (", entry.begin,
             ", ", entry.end, ")");
     require(entry.end <= data_size, where, ": ", name, " ends at byte ", entry.end,
-            " of the data, which holds ", data_size, "; the file may be cut short");
+            " of the data, which contains ", data_size, "; the file may be cut short");
     require(entry.begin >= place, where, ": ", name, " overlaps another tensor at byte ", entry.begin,
             " of the data");
     require(entry.begin == place, where, ": a hole in the data before ", name, ", from byte ", place, " to ",
@@ -333,7 +333,7 @@ void require_finite(const Tensor& tensor, std::string_view name, std::string_vie
     largest = std::max(largest, std::bit_cast<int32_t>(*value) & 0x7fffffff);
   if (std::isfinite(std::bit_cast<float>(largest))) return;
   const float* const bad = std::find_if_not(begin, end, [](float value) { return std::isfinite(value); });
-  fail(where, ": ", in_quotes(name), " holds ", std::isnan(*bad) ? "NaN" : "infinity", " at element ",
+  fail(where, ": ", in_quotes(name), " contains ", std::isnan(*bad) ? "NaN" : "infinity", " at element ",
        bad - begin, ", wanted finite weights; the file is damaged, or its training diverged");
 }
 

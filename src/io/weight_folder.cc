@@ -57,7 +57,7 @@ WeightFolder::WeightFolder(const fs::path& folder) : where_((folder / kWhole).st
     open(folder / shard);
   }
   for (const auto& item : json["weight_map"].items())
-    require(contains(item.key()), where_, ": no shard holds ", in_quotes(item.key()));
+    require(contains(item.key()), where_, ": no shard contains ", in_quotes(item.key()));
 }
 
 void WeightFolder::open(const fs::path& path) {

@@ -36,9 +36,11 @@
         return avx2::table;                      \
       case Level::avx512:                        \
         return avx512::table;                    \
-      default:                                   \
-        return scalar::table;                    \
+      case Level::scalar:                        \
+      case Level::neon:                          \
+        break;                                   \
     }                                            \
+    return scalar::table;                        \
   }                                              \
   }
 #else

@@ -1,4 +1,4 @@
-// Versions of the libraries the kernels stand on.
+// Versions of the libraries that the kernels use.
 #pragma once
 
 namespace fovea::kernels {

@@ -67,9 +67,10 @@ struct BahdanauConfig : RnnConfig {
                   "how scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid"},
             Field{
                 "attention", &T::attention,
-                "alignment as a spec, such as \"additive / window(8,8) / sparsemax\" (default: made of score and selection)"},
+                "attention spec of the alignment, such as \"additive / window(8,8) / sparsemax\", instead of --score and "
+                "--selection"},
             Sized{"attention_width", &T::attention_width,
-                  "features inside an additive or concat score; 0: as many as the width",
+                  "features of the hidden layer of an additive or concat score; 0: as many as the width",
                   between(0, 1 << 16)}});
   }
 };

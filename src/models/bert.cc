@@ -6,6 +6,7 @@
 #include <concepts>
 
 #include "autograd/ops.h"
+#include "models/added_tokens.h"
 #include "models/long_attention.h"
 #include "nn/init.h"
 #include "nn/positions.h"
@@ -31,6 +32,7 @@ constexpr const char* kNotDistilbert[] = {"type_vocab_size", "layer_norm_eps"};
 constexpr const char* kOnlyBigBird[] = {"attention_type",     "block_size", "num_random_blocks",
                                         "rescale_embeddings", "use_bias",   "random_blocks"};
 
+constexpr int64_t kMostAddedTokens = 1024;
 constexpr const char* kRandomBlocks[] = {"paper", "hf-eval", "none"};
 
 bool is_one_of(std::span<const char* const> names, const std::string& name) {
@@ -49,7 +51,8 @@ bool is_in_file(const std::string& model_type, const std::string& field) {
   const bool big_bird = model_type == "big_bird";
   if (field == kRelative) return model_type == "mpnet";
   if (field == "type_vocab_size" && model_type == "mpnet") return false;
-  if (field == "global_tokens") return big_bird || model_type == "longformer";
+  if (field == "global_tokens" || field == "added_global_tokens")
+    return big_bird || model_type == "longformer";
   if (is_one_of(kOnlyBigBird, field)) return big_bird;
   return model_type != "distilbert" || !is_one_of(kNotDistilbert, field);
 }
@@ -151,6 +154,10 @@ const BertConfig& checked(const BertConfig& c, const std::string& where) {
       c.model_type != "longformer" || static_cast<int64_t>(c.attention_window.size()) == c.num_hidden_layers,
       where, ": attention_window has ", c.attention_window.size(), " numbers for ", c.num_hidden_layers,
       " layers");
+  require(c.added_global_tokens >= 0 && c.added_global_tokens <= kMostAddedTokens, where,
+          ": added_global_tokens is ", c.added_global_tokens, ", wanted 0 to ", kMostAddedTokens);
+  require(c.added_global_tokens == 0 || c.is_long(), where,
+          ": added_global_tokens are for Longformer and BigBird");
   require(c.layer_norm_eps > 0 && c.layer_norm_eps < 1, where, ": layer_norm_eps is ", c.layer_norm_eps,
           ", wanted a small number above 0");
   require(c.initializer_range >= 0 && c.initializer_range < 100, where, ": initializer_range is ",
@@ -269,8 +276,9 @@ Json bert_config_json(const BertConfig& config) {
       json[name_in_file(config.model_type, field.name)] = value_to_json(config.*field.member);
   });
   if (config.model_type == "longformer") json["attention_window"] = config.attention_window;
-  // Fovea's own settings stand there only where they say something.
+  // Fovea's own settings are written only where they differ from the default.
   if (config.global_tokens.empty()) json.erase("global_tokens");
+  if (config.added_global_tokens == 0) json.erase("added_global_tokens");
   if (config.random_blocks == BertConfig().random_blocks) json.erase("random_blocks");
   if (config.labels.empty()) return json;
   for (size_t i = 0; i < config.labels.size(); ++i) {
@@ -334,6 +342,9 @@ Bert::Bert(const BertConfig& config, const BertHeads& heads, Rng& rng)
     config_.labels.clear();
     for (int64_t i = 0; i < heads.labels; ++i) config_.labels.push_back("LABEL_" + std::to_string(i));
   }
+  if (config.added_global_tokens > 0)
+    global_embedding =
+        add_parameter("embeddings.global", nn::constant({config.added_global_tokens, width}, 0));
   if (config.model_type == "longformer" && heads.labels > 0) global_ = data::GlobalTokens::first();
   if (nn::parameters_are_drawn()) draw(parameters(), rng);
 }
@@ -361,10 +372,28 @@ void Bert::choose_global(const std::string& choice, const data::Tokenizer& token
   config_.global_tokens = choice;
 }
 
+void Bert::add_global_tokens(int64_t count, Rng& rng) {
+  require(config_.is_long(), "added global tokens are for Longformer and BigBird; in a model of type ",
+          config_.model_type, " every token sees all tokens");
+  require(count >= 1 && count <= kMostAddedTokens, "added global tokens: got ", count, ", wanted 1 to ",
+          kMostAddedTokens);
+  const int64_t there = config_.added_global_tokens;
+  if (count == there) return;
+  require(there == 0, "added global tokens: got ", count, ", but the model has learned ", there,
+          " already; leave the option out");
+  config_.added_global_tokens = count;
+  global_embedding = add_parameter("embeddings.global", nn::constant({count, config_.hidden_size}, 0));
+  draw(std::vector<nn::NamedParameter>{{"embeddings.global", global_embedding}}, rng);
+}
+
 std::vector<int64_t> Bert::global_places(std::span<const int32_t> ids) const {
   if (!config_.is_long()) return {};
   const auto tokens = static_cast<int32_t>(ids.size());
-  return LongAttention(config_, {ids, {&tokens, 1}}, global_, false).global_rows();
+  const LongAttention limited(config_, {ids, {&tokens, 1}}, global_, false);
+  std::vector<int64_t> places;
+  for (const int64_t row : limited.global_rows())
+    if (row >= config_.added_global_tokens) places.push_back(row - config_.added_global_tokens);
+  return places;
 }
 
 void Bert::choose_random_blocks(const std::string& choice) {
@@ -403,8 +432,13 @@ Var Bert::hidden(const Sentences& texts, std::span<const int32_t> types, nn::Con
     added = embedding(type_embedding, types.empty() ? zeros : types, {.added = added});
   }
   const float scale = config_.rescale_embeddings ? std::sqrt(static_cast<float>(config_.hidden_size)) : 1;
-  const Var sum = embedding(word_embedding, texts.ids, {.scale = scale, .added = added});
-  const Shape packed{1, texts.total(), config_.hidden_size};
+  Var sum = embedding(word_embedding, texts.ids, {.scale = scale, .added = added});
+  std::optional<AddedTokens> extended;
+  if (global_embedding.defined()) {
+    extended.emplace(texts.lengths, config_.added_global_tokens);
+    sum = extended->put_in_front(global_embedding, sum);
+  }
+  const Shape packed{1, sum.size(0), config_.hidden_size};
   const float rate = config_.hidden_dropout_prob;
   const Var in = config_.model_type == "big_bird"
                      ? embedding_norm(dropped(reshape(sum, packed), rate, context))
@@ -413,7 +447,8 @@ Var Bert::hidden(const Sentences& texts, std::span<const int32_t> types, nn::Con
   if (config_.is_long()) limited.emplace(config_, texts, global_, context.training);
   const nn::Visibility visible =
       limited ? limited->visibility() : nn::Visibility{.self = documents(texts.lengths)};
-  return reshape(encoder(in, context, visible), {texts.total(), config_.hidden_size});
+  const Var states = reshape(encoder(in, context, visible), sum.shape());
+  return extended ? extended->own(states) : states;
 }
 
 Var Bert::first_tokens(const Var& hidden, std::span<const int64_t> lengths) const {

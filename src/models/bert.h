@@ -50,6 +50,7 @@ struct BertConfig {
   // Longformer and BigBird; "none" or as data::GlobalTokens has it. Empty: the first token for classifiers on
   // Longformer, none otherwise.
   std::string global_tokens = "";
+  int64_t added_global_tokens = 0;  // Longformer and BigBird: learned global tokens in front of each text
   // Not among the fields:
   std::vector<int64_t> attention_window = {};  // Longformer: of each layer, both sides together
   std::vector<std::string> labels = {};        // of a classifier, in id2label
@@ -88,7 +89,9 @@ struct BertConfig {
         Field{"use_bias", &T::use_bias, "biases on queries, keys and values"},
         Field{"random_blocks", &T::random_blocks,
               "paper (drawn in training; block 0 instead in use), hf-eval (always block 0) or none"},
-        Field{"global_tokens", &T::global_tokens, "tokens that see all and are seen by all"}};
+        Field{"global_tokens", &T::global_tokens, "tokens that see all and are seen by all"},
+        Field{"added_global_tokens", &T::added_global_tokens,
+              "learned tokens in front of each text that see all and are seen by all"}};
   }
 
   // Longformer and BigBird: what a token sees is limited.
@@ -124,6 +127,7 @@ struct BertHeads {
 };
 
 // Parameters: embeddings.word [vocab_size, E], .position, .type (unless there are no kinds), .norm...;
+// embeddings.global [added_global_tokens, E] where there are any: instead of word, place and kind;
 // relative_bias [buckets, heads] of MPNet; encoder... as nn::TransformerEncoder names them; pooler.weight, .bias;
 // masked_lm.dense..., .norm..., .bias [vocab_size], .output [vocab_size, E] unless it is the table of words;
 // next_sentence.weight, .bias; classifier.weight, .bias.
@@ -153,7 +157,7 @@ class Bert : public nn::Module {
   // neither be trained nor saved.
   void keep_packed(nn::Prepared layer) { packed_layers_.push_back(std::move(layer)); }
 
-  // Draws the named parameters anew.
+  // Draws the named parameters again.
   void draw(std::span<const nn::NamedParameter> parameters, Rng& rng) const;
 
   class MaskedLm : public nn::Module {
@@ -171,14 +175,18 @@ class Bert : public nn::Module {
   // Longformer and BigBird: which tokens are global from now on, "none" or as data::GlobalTokens has it. Throws Error for other
   // models, whose tokens all see each other, and on a choice that makes no sense.
   void choose_global(const std::string& choice, const data::Tokenizer& tokenizer);
+  // Longformer and BigBird: puts `count` learned global tokens in front of each text from now on; they are drawn as a fresh
+  // model's weights. A model that has as many already keeps them. Throws Error for other models and another number.
+  void add_global_tokens(int64_t count, Rng& rng);
   // The places of one text's tokens that see the whole text and are seen by all of it, in use; none of other models,
-  // where every token does.
+  // where every token does. Added tokens are not counted.
   std::vector<int64_t> global_places(std::span<const int32_t> ids) const;
   // BigBird, in training: "paper", "hf-eval" or "none". Throws Error for other models.
   void choose_random_blocks(const std::string& choice);
   // What a config file should say of a classifier's labels and texts.
   void describe_task(const std::optional<std::string>& problem_type, bool pairs);
   Var word_embedding, position_embedding, type_embedding;  // type_embedding: undefined without kinds
+  Var global_embedding;                                    // undefined without added tokens
   nn::LayerNorm embedding_norm;
   Var relative_bias;  // undefined but for MPNet
   nn::TransformerEncoder encoder;

@@ -17,7 +17,7 @@ Var BertClassifier::logits(const Sentences& texts, nn::Context& context) const {
 }
 
 ClassificationModel::TextView BertClassifier::view(std::span<const int32_t> ids) const {
-  return {.global = bert_->global_places(ids)};
+  return {.added = bert_->config().added_global_tokens, .global = bert_->global_places(ids)};
 }
 
 }  // namespace fovea::models

@@ -60,7 +60,7 @@ bool has_all(const Names& names, std::span<const BertName> wanted, std::string_v
 double element_count(const BertConfig& c) {
   const auto e = static_cast<double>(c.hidden_size), hidden = static_cast<double>(c.intermediate_size);
   const double rows = static_cast<double>(c.vocab_size) + static_cast<double>(c.max_position_embeddings) +
-                      static_cast<double>(c.type_vocab_size) + 2;
+                      static_cast<double>(c.type_vocab_size) + static_cast<double>(c.added_global_tokens) + 2;
   const double projections = c.model_type == "longformer" ? 7 : 4, biases = c.use_bias ? projections : 1;
   return rows * e + static_cast<double>(c.num_hidden_layers) *
                         (projections * e * e + biases * e + 2 * e * hidden + hidden + 5 * e);
@@ -72,8 +72,8 @@ void check_size(const WeightFolder& weights, const BertConfig& config, const Nam
   const Shape wanted{config.vocab_size, config.hidden_size}, got = weights.entry(words).shape;
   require(got == wanted, weights.where(), ": ", in_quotes(words), " has shape ", got,
           ", but config.json says ", wanted);
-  require(element_count(config) <= static_cast<double>(weights.element_count()), weights.where(), ": holds ",
-          weights.element_count(), " numbers, but config.json describes an encoder of ",
+  require(element_count(config) <= static_cast<double>(weights.element_count()), weights.where(),
+          ": contains ", weights.element_count(), " numbers, but config.json describes an encoder of ",
           element_count(config));
 }
 
@@ -92,7 +92,7 @@ void refuse_leftovers(const WeightFolder& weights, const BertConfig& config, con
                                     [&](const std::string& root) { return name.starts_with(root); });
     const bool counter =
         name.ends_with("embeddings.position_ids") || name.ends_with("embeddings.token_type_ids");
-    require(!inside || counter || used.contains(name), weights.where(), ": holds ", in_quotes(name),
+    require(!inside || counter || used.contains(name), weights.where(), ": contains ", in_quotes(name),
             ", which has no place in the model that config.json describes");
   }
 }
@@ -172,7 +172,7 @@ LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertH
           there.labels, " labels, but config.json has ", named);
   LoadedBert loaded;
   {
-    // check_size() has seen to the encoder; heads that the file lacks are made anew.
+    // check_size() has checked the encoder; heads that the file lacks are newly made.
     const nn::ParametersFromFile from_file(std::numeric_limits<int64_t>::max(), weights.where());
     loaded.network = std::make_unique<Bert>(config, heads.value_or(there), rng);
   }

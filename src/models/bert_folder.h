@@ -27,7 +27,7 @@ struct LoadedBert {
 
 // heads: those to have; empty: those that the folder has. A wanted head that the folder lacks, or whose
 // classifier has another number of labels there, begins with fresh weights. Throws Error, naming the file and
-// the tensor, when one is missing, has another shape, or stands in the encoder without a place in the config.
+// the tensor, when one is missing, has another shape, or is in the encoder without a place in the config.
 // use: each layer is packed as soon as it is read (WeightReader), so that memory holds the weights once.
 LoadedBert load_bert(const std::filesystem::path& folder, Rng& rng,
                      const std::optional<BertHeads>& heads = {}, std::optional<Compute> use = {});

@@ -187,6 +187,8 @@ std::vector<BertName> bert_names(const BertConfig& config, const BertHeads& head
   add(table.embeddings, "", "", false);
   if (config.type_vocab_size == 0)
     std::erase_if(names, [](const BertName& name) { return name.ours == "embeddings.type"; });
+  if (config.added_global_tokens > 0)
+    names.push_back({"embeddings.global", {"embeddings.global_embeddings.weight"}, false});
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     const std::string number = std::to_string(i) + ".";
     add(table.layer, "encoder.layers." + number, table.layers + number, false);
@@ -218,7 +220,7 @@ std::vector<std::string> bert_spellings(const std::string& name) {
   };
   respell("LayerNorm.weight", "LayerNorm.gamma");
   respell("LayerNorm.bias", "LayerNorm.beta");
-  // The bias of a masked-token head stands in one place, in the other or in both.
+  // The bias of a masked-token head is in one place, in the other or in both.
   for (const std::string head : {"cls.predictions.", "lm_head."}) {
     respell(head + "decoder.bias", head + "bias");
     if (name == head + "bias") all.push_back(head + "decoder.bias");

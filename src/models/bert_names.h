@@ -19,7 +19,7 @@ struct BertName {
 // All parameters of a model, in the order of the table.
 std::vector<BertName> bert_names(const BertConfig& config, const BertHeads& heads);
 
-// What stands before the encoder's names where a file holds heads too: "bert.".
+// What comes before the encoder's names where a file holds heads too: "bert.".
 std::string bert_prefix(const BertConfig& config);
 
 // What a tensor may be called instead, best first: the name itself, and names of older files.

@@ -1,4 +1,4 @@
-// What every text classifier is: a network that scores the classes of a text, or of a pair of texts. Its scores
+// The interface of text classifiers: a network that scores the classes of a text, or of a pair of texts. Its scores
 // are read as one class, as any number of labels, or as one number.
 #pragma once
 
@@ -41,7 +41,7 @@ class ClassificationModel : public nn::Module {
     return {};
   }
 
-  // -> [texts, classes]. An AttentionObserver sees on the way what the model looked at: pooling of
+  // -> [texts, classes]. An AttentionObserver receives the attention of the pass: pooling of
   // words (a row for each text, or for each sentence of a model that has them) and of sentences (a row for each
   // text), and self-attention.
   virtual Var logits(const Sentences& texts, nn::Context& context) const = 0;

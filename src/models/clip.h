@@ -36,8 +36,8 @@ struct ClipConfig {
         Sized{"width", &T::width, "columns of a frame", between(16, 1024)},
         Field{
             "pooling", &T::pooling,
-            "how frames become one answer: gated (w . tanh(V h) * sigmoid(U h)), additive (w . tanh(V h)), dot, or "
-            "without attention mean or max"},
+            "how the features h of frames become one vector: attention with the score gated (w . tanh(V h) * "
+            "sigmoid(U h)), additive (w . tanh(V h)) or dot (w . h); or, without attention, mean or max"},
         Field{
             "selection", &T::selection,
             "how the scores of frames become weights: soft, hard (one frame, trained by REINFORCE), gumbel(1), "
@@ -45,7 +45,7 @@ struct ClipConfig {
         Sized{"filters", &T::filters,
               "filters of the first 5 x 5 convolution; the second has 2.5 times as many", kWidths},
         Sized{"features", &T::features, "features of a frame", kWidths},
-        Sized{"hidden", &T::hidden, "gated, additive: features of the attention's own layer", kWidths},
+        Sized{"hidden", &T::hidden, "gated, additive: features of the hidden layer of the score", kWidths},
         Sized{"dropout", &T::dropout, "dropout rate on the features of frames", probability()}};
   }
 };

@@ -1,4 +1,4 @@
-// What every network is that writes tokens one after the other: an output layer, and a way to go on step by step.
+// The interface of networks that generate tokens one after the other: an output layer, and decoding step by step.
 // Beam search and greedy search (infer/) need no more of a translator or a captioner than this.
 //
 // A model that writes has

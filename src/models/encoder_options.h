@@ -1,4 +1,4 @@
-// The layers of a Transformer encoder, as the configs of the models that have one describe them.
+// The options of Transformer layers, made from the config of a model that has such layers.
 #pragma once
 
 #include "nn/transformer.h"
@@ -18,7 +18,8 @@ nn::TransformerOptions encoder_options(const Config& c, const AttentionSpec& spe
           .spec = spec};
 }
 
-// The same for packed sequences: the pattern counts within each of them, so that a call gives it, not the layer.
+// The same for packed sequences: positions of the pattern count within each of them, so that a call gives it, not the
+// layer.
 template <class Config>
 nn::TransformerOptions packed_encoder_options(const Config& c, AttentionSpec spec) {
   spec.pattern = full();

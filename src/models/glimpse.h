@@ -204,7 +204,7 @@ class SoftGlimpses : public GlimpseClassifier {
  private:
   struct Walk {
     std::vector<Var> states;      // [N, hidden]: after each glimpse
-    std::vector<Tensor> weights;  // [N, grid^2], where asked for
+    std::vector<Tensor> weights;  // [N, grid^2], where requested
   };
   Walk walk(const Tensor& pictures, nn::Context& context, bool weights) const;
 

@@ -32,17 +32,20 @@ struct HanConfig {
     return std::tuple{
         Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
         Sized{"classes", &T::classes, "labels", between(0, 1e6)},
-        Field{"pairs", &T::pairs, "texts are pairs"},
+        Field{"pairs", &T::pairs, "each example is a pair of texts"},
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
         Sized{"width", &T::width, "features of the states of each direction, for words and for sentences",
               kWidths},
         Sized{"attention_width", &T::attention_width,
-              "features inside an additive or gated score; 0: as many as the states", between(0, 1 << 16)},
-        Field{"score", &T::score,
-              "how the learned queries meet a state: additive, gated, dot, scaled_dot, cosine(0.1)"},
+              "features of the hidden layer of an additive, gated or concat score; 0: as many as the states",
+              between(0, 1 << 16)},
+        Field{
+            "score", &T::score,
+            "score of a learned query and a state: additive, gated, dot, scaled_dot, cosine(0.1), bilinear or concat"},
         Field{
             "selection", &T::selection,
-            "how a query chooses among words, and among sentences: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"},
+            "how scores become weights, of words and of sentences: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid "
+            "or identity"},
         Sized{"dropout", &T::dropout, "dropout rate on embeddings, on sentences and before the output layer",
               probability()}};
   }

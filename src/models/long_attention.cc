@@ -39,14 +39,20 @@ LongAttention::LongAttention(const BertConfig& config, const Sentences& texts,
                              const data::GlobalTokens& global, bool training) {
   FOVEA_ASSERT(config.is_long());
   size_t begin = 0;
+  const int64_t added = config.added_global_tokens;
   for (const int64_t length : texts.lengths) {
-    chosen_.push_back(global.places(texts.ids.subspan(begin, static_cast<size_t>(length))));
+    std::vector<int64_t> places(static_cast<size_t>(added));
+    std::iota(places.begin(), places.end(), 0);
+    for (const int64_t place : global.places(texts.ids.subspan(begin, static_cast<size_t>(length))))
+      places.push_back(added + place);
+    chosen_.push_back(std::move(places));
+    lengths_.push_back(added + length);
     begin += static_cast<size_t>(length);
   }
   if (config.model_type == "longformer")
-    lay_out_longformer(config, texts);
+    lay_out_longformer(config);
   else
-    lay_out_big_bird(config, texts, training);
+    lay_out_big_bird(config, training);
 }
 
 void LongAttention::add_global(const std::vector<int64_t>& places, int64_t begin, int64_t tokens) {
@@ -55,12 +61,12 @@ void LongAttention::add_global(const std::vector<int64_t>& places, int64_t begin
   global_.lengths.push_back(tokens);
 }
 
-// attention_window counts both sides. A global token that stands in a row's window is seen once.
-void LongAttention::lay_out_longformer(const BertConfig& config, const Sentences& texts) {
+// attention_window counts both sides. A global token that is in a row's window is seen once.
+void LongAttention::lay_out_longformer(const BertConfig& config) {
   int64_t begin = 0;
-  for (size_t i = 0; i < texts.lengths.size(); ++i) {
-    add_global(chosen_[i], begin, texts.lengths[i]);
-    begin += texts.lengths[i];
+  for (size_t i = 0; i < lengths_.size(); ++i) {
+    add_global(chosen_[i], begin, lengths_[i]);
+    begin += lengths_[i];
   }
   std::map<int64_t, Pattern> of_windows;  // layers of equal windows share a plan
   for (const int64_t both : config.attention_window) {
@@ -70,7 +76,7 @@ void LongAttention::lay_out_longformer(const BertConfig& config, const Sentences
       std::vector<Pattern> parts;
       for (const std::vector<int64_t>& places : chosen_)
         parts.push_back(places.empty() ? band : band | global_keys(ranges_of(places)));
-      place->second = packed(texts.lengths, std::move(parts));
+      place->second = packed(lengths_, std::move(parts));
     }
     layers_.push_back(place->second);
   }
@@ -79,18 +85,20 @@ void LongAttention::lay_out_longformer(const BertConfig& config, const Sentences
 // A row sees its own block, the one before and the one after, the first and the last, and random ones. The
 // first and the last block see all. In use, `transformers` takes block 0 for every random block: a row then
 // sees it 1 + r times, as if ln(1 + r) were added to its scores.
-void LongAttention::lay_out_big_bird(const BertConfig& config, const Sentences& texts, bool training) {
+void LongAttention::lay_out_big_bird(const BertConfig& config, bool training) {
   const int64_t block = config.block_size, random = config.num_random_blocks;
   const bool sparse = config.attention_type == "block_sparse";
   const bool drawn = training && random > 0 && config.random_blocks == "paper";
   const bool repeated = !drawn && random > 0 && config.random_blocks != "none";
   // The same arithmetic for every text, long or short, whatever the texts beside it are.
-  const Tensor bias = sparse && repeated ? Tensor::zeros({texts.total()}) : Tensor();
+  const Tensor bias = sparse && repeated
+                          ? Tensor::zeros({std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0})})
+                          : Tensor();
   std::vector<Pattern> parts;
   std::vector<uint8_t> is_sparse;
   int64_t begin = 0;
-  for (size_t i = 0; i < texts.lengths.size(); ++i) {
-    const int64_t tokens = texts.lengths[i];
+  for (size_t i = 0; i < lengths_.size(); ++i) {
+    const int64_t tokens = lengths_[i];
     is_sparse.push_back(sparse && tokens > (5 + 2 * random) * block);
     if (is_sparse.back()) {
       const int64_t last = (tokens - 1) / block * block;
@@ -120,7 +128,7 @@ void LongAttention::lay_out_big_bird(const BertConfig& config, const Sentences& 
     std::vector<Pattern> own = parts;
     for (size_t i = 0; i < own.size(); ++i)
       if (drawn && is_sparse[i]) own[i] = with_random_blocks(own[i], config, layer);
-    layers_.push_back(packed(texts.lengths, std::move(own)));
+    layers_.push_back(packed(lengths_, std::move(own)));
   }
 }
 

@@ -16,7 +16,7 @@ namespace fovea::models {
 
 class LongAttention {
  public:
-  // config: of a model that reads long texts (BertConfig::is_long()).
+  // config: of a model that reads long texts (BertConfig::is_long()); its added tokens stand in front of each text.
   LongAttention(const BertConfig& config, const Sentences& texts, const data::GlobalTokens& global,
                 bool training);
 
@@ -28,11 +28,12 @@ class LongAttention {
   std::vector<int64_t> global_rows() const { return {global_.rows.begin(), global_.rows.end()}; }
 
  private:
-  void lay_out_longformer(const BertConfig& config, const Sentences& texts);
-  void lay_out_big_bird(const BertConfig& config, const Sentences& texts, bool training);
+  void lay_out_longformer(const BertConfig& config);
+  void lay_out_big_bird(const BertConfig& config, bool training);
   void add_global(const std::vector<int64_t>& places, int64_t begin, int64_t tokens);
 
-  std::vector<std::vector<int64_t>> chosen_;  // of each text the tokens that were chosen as global
+  std::vector<int64_t> lengths_;              // of the texts, with the added tokens
+  std::vector<std::vector<int64_t>> chosen_;  // of each text the tokens that were chosen as global, ascending
   std::vector<Pattern> layers_;
   nn::GlobalRows global_;
   Var key_bias_;

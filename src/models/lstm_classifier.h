@@ -34,19 +34,20 @@ struct LstmClassifierConfig {
     return std::tuple{
         Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
         Sized{"classes", &T::classes, "labels", between(0, 1e6)},
-        Field{"pairs", &T::pairs, "texts are pairs"},
+        Field{"pairs", &T::pairs, "each example is a pair of texts"},
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
         Sized{"width", &T::width, "features of the states of each direction", kWidths},
         Sized{"layers", &T::layers, "stacked recurrent layers", kLayers},
-        Field{"bidirectional", &T::bidirectional, "the text is read both ways"},
-        Field{"pooling", &T::pooling, "how the states are summed up: attention, mean or last"},
-        Field{"score", &T::score,
-              "how the learned query meets a state: additive, gated, dot, scaled_dot, cosine(0.1)"},
+        Field{"bidirectional", &T::bidirectional, "read the text in both directions"},
+        Field{"pooling", &T::pooling, "how the states become one vector: attention, mean or last"},
         Field{
-            "selection", &T::selection,
-            "how the query chooses among the states: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"},
+            "score", &T::score,
+            "score of the learned query and a state: additive, gated, dot, scaled_dot, cosine(0.1), bilinear or concat"},
+        Field{"selection", &T::selection,
+              "how scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid or identity"},
         Sized{"attention_width", &T::attention_width,
-              "features inside an additive or gated score; 0: as many as the states", between(0, 1 << 16)},
+              "features of the hidden layer of an additive, gated or concat score; 0: as many as the states",
+              between(0, 1 << 16)},
         Sized{"dropout", &T::dropout,
               "dropout rate on embeddings, between layers and before the output layer", probability()}};
   }

@@ -37,8 +37,8 @@ struct LuongConfig {
         Sized{"source_vocabulary", &T::source_vocabulary, "tokens of the source", kVocabularies},
         Sized{"target_vocabulary", &T::target_vocabulary, "tokens of the target", kVocabularies},
         Sized{"embedding", &T::embedding, "features of a token", kWidths},
-        Sized{"width", &T::width, "features of the states, and of the input of the output layer", kWidths},
-        Sized{"layers", &T::layers, "stacked LSTM layers on either side", kLayers},
+        Sized{"width", &T::width, "features of the LSTM states and of the attention output", kWidths},
+        Sized{"layers", &T::layers, "stacked LSTM layers in the encoder and in the decoder", kLayers},
         Field{
             "score", &T::score,
             "score of the alignment: bilinear (general), dot, concat, location, additive, scaled_dot, cosine(0.1)"},
@@ -47,14 +47,16 @@ struct LuongConfig {
         Field{
             "locality", &T::locality,
             "source tokens that are attended to: global (all), local_m (a window around the token's own position) or local_p (a window around a predicted position)"},
-        Sized{"window", &T::window, "local attention: keys seen on each side of the position",
+        Sized{"window", &T::window, "local attention: number of source tokens on each side of the position",
               between(1, 1 << 20)},
         Field{
             "attention", &T::attention,
-            "alignment as a spec, such as \"additive / window(8,8) / sparsemax\" (default: made of score, selection, locality and window)"},
+            "attention spec of the alignment, such as \"additive / window(8,8) / sparsemax\", instead of --score, "
+            "--selection, --locality and --window"},
         Field{"input_feeding", &T::input_feeding,
               "input feeding: a step also reads the attention output of the step before it"},
-        Field{"bidirectional", &T::bidirectional, "the encoder reads both ways, with half the width each"},
+        Field{"bidirectional", &T::bidirectional,
+              "read the source in both directions, with half the width each"},
         Sized{"dropout", &T::dropout,
               "dropout rate on embeddings, between layers and before the output layer", probability()},
         Field{"tie", &T::tie,

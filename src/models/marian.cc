@@ -83,7 +83,7 @@ std::string found_in(const WeightFolder& weights, const Name& table) {
        "; are these the weights of a Marian model?");
 }
 
-// Stored sinusoids are made anew, so others than the usual ones would be lost.
+// Stored sinusoids are computed instead of being read, so others than the usual ones would be lost.
 void check_positions(const WeightFolder& weights, const std::string& name, int64_t width) {
   const Shape& shape = weights.entry(name).shape;
   require(shape.rank() == 2 && shape[1] == width, weights.where(), ": ", in_quotes(name), " has shape ",
@@ -94,7 +94,7 @@ void check_positions(const WeightFolder& weights, const std::string& name, int64
   const Tensor made = nn::sinusoid(places, width, nn::SinusoidOrder::halves);
   for (int64_t i = 0; i < made.count(); ++i)
     require(std::fabs(stored.data()[i] - made.data()[i]) < 1e-3f, weights.where(), ": ", in_quotes(name),
-            " holds other numbers than sines and cosines, which is not supported");
+            " contains other numbers than sines and cosines, which is not supported");
 }
 
 // A file with more layers than the config has would compute something else without them.
@@ -108,7 +108,7 @@ void refuse_leftovers(const WeightFolder& weights, const TransformerConfig& conf
     if (name == "model.encoder.embed_positions.weight" || name == "model.decoder.embed_positions.weight")
       check_positions(weights, name, config.width);
     else
-      require(known.contains(name), weights.where(), ": holds ", in_quotes(name),
+      require(known.contains(name), weights.where(), ": contains ", in_quotes(name),
               ", which has no place in the model that config.json describes");
   }
 }

@@ -34,9 +34,10 @@ struct PartitionConfig {
             "everywhere) or single (one branch for all classes)"},
         Field{
             "gate", &T::gate,
-            "gated: the mask of the fine loss comes from the labels, the prediction, or a schedule that moves from the "
-            "first to the second"},
-        Sized{"gate_steps", &T::gate_steps, "schedule: training steps until the mask is the prediction alone",
+            "branches gated: where the mask of the fine loss comes from: labels, prediction, or schedule (from labels "
+            "at first, later from the prediction)"},
+        Sized{"gate_steps", &T::gate_steps,
+              "gate schedule: training steps until the mask comes from the prediction alone",
               between(1, 1e7)},
         Sized{"end_weight", &T::end_weight,
               "weight of bow and stern cells in the loss; other cells have weight 1", between(0.001, 1000)}};

@@ -29,19 +29,20 @@ struct ResNetConfig {
   static constexpr auto fields() {
     using T = ResNetConfig;
     return std::tuple{
-        Sized{"classes", &T::classes, "kinds of pictures", between(0, 1e6)},
+        Sized{"classes", &T::classes, "number of classes", between(0, 1e6)},
         Sized{"channels", &T::channels, "channels of a picture: 1 for grey, 3 for colours", between(1, 1024)},
         Sized{"depth", &T::depth, "layers: 8, 14, 20, ... (6 n + 2)", between(8, 1202)},
-        Sized{"width", &T::width, "features of the first stage", kWidths},
+        Sized{"width", &T::width, "channels of the first stage", kWidths},
         Field{"gate", &T::gate,
               "attention in every block: none, se (channels), cbam (channels, places) or sk (branches)"},
-        Sized{"reduction", &T::reduction, "how much narrower a gate's small network is than its features",
+        Sized{"reduction", &T::reduction,
+              "gates: ratio of the number of channels to the width of the gate's hidden layer",
               between(1, 1 << 16)},
         Sized{"gate_kernel", &T::gate_kernel,
-              "cbam: side of the kernel that weighs positions, an odd number; 3 and 7 are in use",
+              "cbam: side of the kernel of spatial attention, an odd number; 3 and 7 are common",
               between(1, 63)},
         Field{"gate_bias", &T::gate_bias,
-              "se, cbam: the gate's small network has biases; false is the form of most CBAM code"}};
+              "se, cbam: use biases in the hidden layer of the gate; most public CBAM code has none"}};
   }
 };
 

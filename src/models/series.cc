@@ -112,6 +112,17 @@ SeriesModel::SeriesModel(const SeriesConfig& config, const char* model, std::vec
   pooling_ = settled(config.pooling, "pooling", poolings, flatten ? "flatten" : "attention");
   require(pooling_ != "flatten" || config.window > 0,
           "series: pooling flatten needs series of equal length; use attention or mean");
+  require(config.window == 0 || form_.tokens(config.window) <= kMostSeriesTokens, "series: a window of ",
+          config.window, " steps is ", form_.tokens(config.window), " tokens, wanted at most ",
+          kMostSeriesTokens, "; a larger patch and stride give fewer");
+}
+
+void SeriesModel::check_steps(int64_t steps, const std::string& place) const {
+  const int64_t tokens = form_.tokens(steps);
+  require(tokens <= most_tokens(), place, ": a series of ", steps, " steps is ", tokens,
+          " tokens, but the model reads at most ", most_tokens(), "; cut it, or train with a larger --patch");
+  require(pooling_ != "flatten" || tokens == form_.tokens(settings_.window), place, ": a series of ", steps,
+          " steps, but the model reads ", settings_.window, " steps of each series");
 }
 
 void SeriesModel::add_head(int64_t state_width, Rng& rng) {

@@ -20,6 +20,9 @@
 
 namespace fovea::models {
 
+// Tokens of one series that a model reads at most: with the square of their number grows the time that attention takes.
+inline constexpr int64_t kMostSeriesTokens = 1 << 16;
+
 // The settings that every model of series has.
 struct SeriesConfig {
   // Of the data.
@@ -45,9 +48,10 @@ struct SeriesConfig {
         Sized{"window", &T::window, "steps of each series; 0: they differ", between(0, 1 << 24)},
         Sized{"targets", &T::targets, "columns to forecast", between(0, 65536)},
         Sized{"outputs", &T::outputs, "steps to forecast, classes, or 1", between(0, 1e6)},
-        Field{"channels", &T::channels,
-              "mixed (a token holds all features), independent (each feature is a sequence of its own), or "
-              "auto: independent for forecasts, mixed otherwise"},
+        Field{
+            "channels", &T::channels,
+            "mixed (a token contains all features), independent (each feature is a sequence of its own), or "
+            "auto: independent for forecasts, mixed otherwise"},
         Sized{"patch", &T::patch, "steps in a token; 0: 16 for forecasts from 64 steps or more, otherwise 1",
               between(0, 1 << 16)},
         Sized{"stride", &T::stride, "steps from one token to the next; 0: half a patch", between(0, 1 << 16)},
@@ -57,12 +61,14 @@ struct SeriesConfig {
         Field{"pooling", &T::pooling,
               "how the states of the tokens become one vector: flatten (all side by side; series of equal "
               "length), attention, mean, first, last, or auto: flatten for forecasts, attention otherwise"},
-        Field{"score", &T::score,
-              "pooling by attention: how the learned query meets a state: additive, dot, scaled_dot, "
-              "cosine(0.1)"},
-        Field{"selection", &T::selection,
-              "pooling by attention: how the query chooses among the states: soft, hard, gumbel(1), "
-              "sparsemax, top_k(4), sigmoid"},
+        Field{
+            "score", &T::score,
+            "pooling by attention: score of the learned query and a state: additive, gated, dot, scaled_dot, "
+            "cosine(0.1), bilinear or concat"},
+        Field{
+            "selection", &T::selection,
+            "pooling by attention: how scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4) or "
+            "sigmoid"},
         Sized{"dropout", &T::dropout, "dropout rate between layers and before the output layer",
               probability()}};
   }
@@ -129,6 +135,10 @@ class SeriesModel : public nn::Module {
   Var loss(const SeriesBatch& batch, const SeriesTargets& targets, float smoothing,
            nn::Context& context) const;
 
+  // Throws Error, beginning with `place`, when a series of so many steps cannot be read: one that is too long, or, of a
+  // model that reads series of one length only, of another length.
+  void check_steps(int64_t steps, const std::string& place) const;
+
   const SeriesConfig& settings() const { return settings_; }
   const SeriesForm& form() const { return form_; }
   // How a sequence is summed up: what "auto" stands for is settled.
@@ -142,6 +152,9 @@ class SeriesModel : public nn::Module {
   void add_head(int64_t state_width, Rng& rng);
   // x: [tokens, token width] -> states [tokens, state width].
   virtual Var encode(const Var& x, std::span<const int64_t> lengths, nn::Context& context) const = 0;
+
+  // At most kMostSeriesTokens.
+  virtual int64_t most_tokens() const { return kMostSeriesTokens; }
 
  private:
   Var summed_up(const Var& states, std::span<const int64_t> lengths, nn::Context& context) const;

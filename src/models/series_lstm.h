@@ -22,7 +22,7 @@ struct SeriesLstmConfig : SeriesConfig {
         SeriesConfig::fields(),
         std::tuple{Sized{"width", &T::width, "features of the states of each direction", kWidths},
                    Sized{"layers", &T::layers, "stacked recurrent layers", kLayers},
-                   Field{"bidirectional", &T::bidirectional, "the series is read both ways"}});
+                   Field{"bidirectional", &T::bidirectional, "read the series in both directions"}});
   }
 };
 

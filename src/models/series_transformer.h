@@ -2,6 +2,7 @@
 // independent channels it is PatchTST (Nie et al. 2023), with layer norm in place of batch norm.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 
@@ -34,9 +35,9 @@ struct SeriesTransformerConfig : SeriesConfig {
                          probability()},
                    Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
                    Field{"positions", &T::positions,
-                         "sinusoid, learned or none (for scores with positions of their own)"},
-                   Sized{"max_positions", &T::max_positions, "most tokens of a series with learned positions",
-                         between(1, 1 << 24)},
+                         "position encoding: sinusoid, learned or none (use none with alibi or relative)"},
+                   Sized{"max_positions", &T::max_positions,
+                         "number of learned positions: the most tokens of a series", between(1, 1 << 24)},
                    Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
                    Field{"self_attention", &T::self_attention,
                          "attention spec; positions count tokens from the first one of a series"}});
@@ -52,6 +53,9 @@ class SeriesTransformer : public SeriesModel {
 
  private:
   Var encode(const Var& x, std::span<const int64_t> lengths, nn::Context& context) const override;
+  int64_t most_tokens() const override {
+    return positions_.defined() ? std::min(config_.max_positions, kMostSeriesTokens) : kMostSeriesTokens;
+  }
 
   SeriesTransformerConfig config_;
   AttentionSpec spec_;

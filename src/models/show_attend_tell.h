@@ -81,12 +81,15 @@ struct ShowAttendTellConfig {
         Sized{"width", &T::width, "features of the decoder state", kWidths},
         Field{
             "attention", &T::attention,
-            "how scores become a choice of places: soft, hard (one place, drawn), gumbel, sparsemax or top_k(4)"},
-        Field{"score", &T::score,
-              "how the state meets a place: additive, dot, scaled_dot, cosine(0.1), bilinear or concat"},
+            "how scores become weights of places: soft, hard (one place, drawn), gumbel, sparsemax or top_k(4)"},
+        Field{
+            "score", &T::score,
+            "score of the decoder state and a place: additive, dot, scaled_dot, cosine(0.1), bilinear or concat"},
         Sized{"attention_width", &T::attention_width,
-              "features inside an additive or concat score; 0: as many as the width", between(0, 1 << 16)},
-        Field{"gate", &T::gate, "weigh the picture against the words written so far (the paper's beta)"},
+              "features of the hidden layer of an additive or concat score; 0: as many as the width",
+              between(0, 1 << 16)},
+        Field{"gate", &T::gate,
+              "multiply the attended features by a gate computed from the state (beta in the paper)"},
         Sized{"dropout", &T::dropout, "dropout rate on embeddings and before the output layer",
               probability()}};
   }
@@ -140,9 +143,9 @@ class ShowAttendTell : public CaptionModel {
   // One pass over whole captions.
   struct Pass {
     Var read;               // what the output layer reads, [words, E]
-    Var weights;            // [words, places] with a gradient, where asked for
+    Var weights;            // [words, places] with a gradient, where requested
     Var entropy;            // [words], of what hard attention drew from
-    Tensor shown, gates{};  // [words, places] and [words], where asked for
+    Tensor shown, gates{};  // [words, places] and [words], where requested
   };
   struct PassOptions {
     Selection selection;

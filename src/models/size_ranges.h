@@ -32,10 +32,10 @@ inline constexpr Range kLayers = between(1, 1024);
 // A Field (base/fields.h) that is a number within a range.
 template <class Owner, class Value>
 struct Sized : Field<Owner, Value> {
+  constexpr Sized(const char* field, Value Owner::*value, const char* help, Range allowed)
+      : Field<Owner, Value>{field, value, help}, range(allowed) {}
   Range range;
 };
-template <class Owner, class Value>
-Sized(const char*, Value Owner::*, const char*, Range) -> Sized<Owner, Value>;
 
 // Throws Error, beginning with `where`, when a number lies outside of its range.
 template <HasFields T>

@@ -3,23 +3,16 @@
 #include <cmath>
 
 #include "autograd/ops.h"
+#include "models/encoder_options.h"
 #include "nn/init.h"
 
 namespace fovea::models {
 namespace {
 
-// The pattern counts within each sentence, so a call gives it, not the layer.
-nn::TransformerOptions layer_options(const TransformerConfig& config, AttentionSpec spec) {
-  spec.pattern = full();
-  return {.width = config.width,
-          .heads = config.heads,
-          .hidden = config.hidden,
-          .dropout = config.dropout,
-          .attention_dropout = config.attention_dropout,
-          .hidden_dropout = config.activation_dropout.value_or(-1),
-          .activation = nn::activation_named(config.activation),
-          .norm_first = config.norm_first,
-          .spec = spec};
+nn::TransformerOptions layer_options(const TransformerConfig& config, const AttentionSpec& spec) {
+  nn::TransformerOptions options = packed_encoder_options(config, spec);
+  options.hidden_dropout = config.activation_dropout.value_or(-1);
+  return options;
 }
 
 // The loss of a translation is not known for each choice of a layer, so nothing could reward hard ones.

@@ -46,8 +46,8 @@ struct TransformerConfig {
         Field{"tie", &T::tie, "which embedding tables are shared: all, output or none"},
         Field{"positions", &T::positions,
               "position encoding: sinusoid, sinusoid_halves (sines before cosines) or learned"},
-        Sized{"max_positions", &T::max_positions, "longest sentence of learned positions",
-              between(1, 1 << 24)},
+        Sized{"max_positions", &T::max_positions,
+              "number of learned positions: the most tokens of a sentence", between(1, 1 << 24)},
         Field{"activation", &T::activation, "activation of the feed-forward net: relu, gelu or swish"},
         Field{"activation_dropout", &T::activation_dropout,
               "dropout rate inside the feed-forward net (default: as dropout)"},
@@ -58,7 +58,7 @@ struct TransformerConfig {
 };
 
 // Parameters: encoder..., decoder... as nn::Transformer names them; source_embedding, target_embedding,
-// output (those that are tied stand once); output_bias [vocabulary] where there is one; source_positions,
+// output (those that are tied appear once); output_bias [vocabulary] where there is one; source_positions,
 // target_positions where learned.
 class Transformer : public TranslationModel {
  public:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/ops.h"
+#include "models/added_tokens.h"
 #include "models/encoder_options.h"
 #include "nn/init.h"
 #include "nn/positions.h"
@@ -70,21 +71,6 @@ Var TransformerClassifier::embed(const Sentences& texts, nn::Context& context) c
   return dropped(x, config_.dropout, context);
 }
 
-TransformerClassifier::Extended TransformerClassifier::extended(const Sentences& texts) const {
-  Extended all;
-  const auto added = static_cast<int32_t>(config_.added_global);
-  int32_t token = added;
-  for (const int64_t length : texts.lengths) {
-    all.lengths.push_back(length + added);
-    for (int32_t i = 0; i < added; ++i) all.rows.push_back(i);
-    for (int64_t i = 0; i < length; ++i) {
-      all.own.push_back(static_cast<int32_t>(all.rows.size()));
-      all.rows.push_back(token++);
-    }
-  }
-  return all;
-}
-
 // The pattern of each text, with the text's global tokens; lengths: with the added ones.
 Pattern TransformerClassifier::pattern_of(const Sentences& texts, const std::vector<int64_t>& lengths) const {
   require(config_.global.empty() || !global_.empty(),
@@ -113,8 +99,8 @@ Var TransformerClassifier::encode(const Sentences& texts, nn::Context& context) 
         {total, config_.width});
   };
   if (!added_.defined()) return through(x, texts.lengths);
-  const Extended all = extended(texts);
-  return gather(through(gather(concat(std::vector<Var>{added_, x}, 0), all.rows), all.lengths), all.own);
+  const AddedTokens with_added(texts.lengths, config_.added_global);
+  return with_added.own(through(with_added.put_in_front(added_, x), with_added.lengths()));
 }
 
 Var TransformerClassifier::logits(const Sentences& texts, nn::Context& context) const {

@@ -39,7 +39,7 @@ struct TransformerClassifierConfig {
     return std::tuple{
         Sized{"vocabulary", &T::vocabulary, "tokens", kVocabularies},
         Sized{"classes", &T::classes, "labels", between(0, 1e6)},
-        Field{"pairs", &T::pairs, "texts are pairs"},
+        Field{"pairs", &T::pairs, "each example is a pair of texts"},
         Sized{"width", &T::width, "features of a token between layers", kWidths},
         Sized{"heads", &T::heads, "attention heads of a layer", between(1, 1024)},
         Sized{"hidden", &T::hidden, "features inside the feed-forward net", kWidths},
@@ -49,26 +49,31 @@ struct TransformerClassifierConfig {
         Sized{"attention_dropout", &T::attention_dropout, "dropout rate on attention weights", probability()},
         Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
         Field{"positions", &T::positions,
-              "sinusoid, learned or none (for scores with positions of their own)"},
-        Sized{"max_positions", &T::max_positions, "longest text of learned positions", between(1, 1 << 24)},
+              "position encoding: sinusoid, learned or none (use none with alibi or relative)"},
+        Sized{"max_positions", &T::max_positions, "number of learned positions: the most tokens of a text",
+              between(1, 1 << 24)},
         Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
         Field{"self_attention", &T::self_attention,
-              "attention spec; positions count from a text's first token, which is <s>"},
+              "attention spec; positions are counted from the first token of the text, which is <s>"},
         Field{
             "global", &T::global,
-            "tokens that see and are seen by the whole text besides the pattern: first, punctuation, [SEP], or "
-            "tokens between spaces"},
-        Sized{"added_global", &T::added_global,
-              "learned global tokens in front of each text; positions of the pattern count them",
-              between(0, 1024)},
-        Field{"pooling", &T::pooling,
-              "how the states are summed up: attention, mean, first (the state of <s>) or last (of the last "
-              "</s>)"},
-        Field{"score", &T::score,
-              "score of attention pooling: additive, gated, dot, scaled_dot, cosine(0.1)"},
+            "global tokens, which attend to the whole text and are attended to by all of it, besides the pattern: "
+            "first, punctuation, [SEP], or a list of tokens separated by spaces"},
+        Sized{
+            "added_global", &T::added_global,
+            "number of learned global tokens put in front of each text; positions of the pattern count them",
+            between(0, 1024)},
+        Field{
+            "pooling", &T::pooling,
+            "how the states become one vector: attention, mean, first (the state of <s>) or last (the state of "
+            "the last </s>)"},
+        Field{
+            "score", &T::score,
+            "pooling by attention: score of the learned query and a state: additive, gated, dot, scaled_dot, cosine(0.1), bilinear or concat"},
         Field{
             "selection", &T::selection,
-            "selection of attention pooling: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity"}};
+            "pooling by attention: how scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid or "
+            "identity"}};
   }
 };
 
@@ -84,14 +89,7 @@ class TransformerClassifier : public ClassificationModel {
   TextView view(std::span<const int32_t> ids) const override;
 
  private:
-  // Texts with the added tokens in front of them, as rows of [added tokens; tokens].
-  struct Extended {
-    std::vector<int64_t> lengths;
-    std::vector<int32_t> rows;  // of the extended texts
-    std::vector<int32_t> own;   // places of the texts' own tokens among those rows
-  };
   Var embed(const Sentences& texts, nn::Context& context) const;
-  Extended extended(const Sentences& texts) const;
   Pattern pattern_of(const Sentences& texts, const std::vector<int64_t>& lengths) const;
   Var encode(const Sentences& texts, nn::Context& context) const;
 

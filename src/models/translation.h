@@ -21,7 +21,7 @@ class TranslationModel : public DecoderModel {
   // AttentionObserver sees on the way where every token looked: calls whose site is cross attention or
   // alignment are of target_in by source, all sentences of the batch packed one after the other.
   virtual Var states(const data::Batch& batch, nn::Context& context) const = 0;
-  // Reads the sources (each ending with data::kEnd) and stands before the first token of each target. The
+  // Encodes the sources (each ending with data::kEnd) and is ready for the first token of each target. The
   // model must outlive what is returned.
   virtual std::unique_ptr<Decoding> decode(const Sentences& sources) const = 0;
 

@@ -31,7 +31,7 @@ struct VitConfig {
   static constexpr auto fields() {
     using T = VitConfig;
     return std::tuple{
-        Sized{"classes", &T::classes, "kinds of pictures", between(0, 1e6)},
+        Sized{"classes", &T::classes, "number of classes", between(0, 1e6)},
         Sized{"channels", &T::channels, "channels of a picture: 1 for grey, 3 for colours", between(1, 1024)},
         Sized{"picture_height", &T::picture_height, "rows of a picture", between(0, 4096)},
         Sized{"picture_width", &T::picture_width, "columns of a picture", between(0, 4096)},
@@ -45,7 +45,8 @@ struct VitConfig {
               probability()},
         Sized{"attention_dropout", &T::attention_dropout, "dropout rate on attention weights", probability()},
         Field{"norm_first", &T::norm_first, "pre-norm instead of post-norm"},
-        Field{"positions", &T::positions, "learned or none (for scores with positions of their own)"},
+        Field{"positions", &T::positions,
+              "position encoding: learned or none (use none with alibi or relative)"},
         Field{"activation", &T::activation, "activation of the feed-forward net: relu or gelu"},
         Field{"self_attention", &T::self_attention,
               "attention spec; token 0 is the class token, then the patches row by row"}};

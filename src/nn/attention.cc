@@ -69,8 +69,8 @@ class JoinedPasses : public AttentionObserver {
   JoinedPasses(AttentionObserver& outer, const GlobalRows& global) : outer_(outer), global_(global) {}
 
   Capture capture(const Call& call) override {
-    if (!asked_) {
-      asked_ = true;
+    if (!requested_) {
+      requested_ = true;
       return capture_ = outer_.capture(call);
     }
     Capture own{capture_.heads, {}};
@@ -110,9 +110,9 @@ class JoinedPasses : public AttentionObserver {
  private:
   AttentionObserver& outer_;
   const GlobalRows& global_;
-  bool asked_ = false;
+  bool requested_ = false;
   Capture capture_;
-  std::vector<int64_t> places_;  // of the global rows among the rows wished for
+  std::vector<int64_t> places_;  // of the global rows among the requested rows
   Captured seen_;
 };
 
@@ -123,6 +123,8 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
       out_proj_(options.width, options.width, rng, options.bias),
       query_([this] { return rows_of(0, options_.heads); }),
       keys_values_([this] { return rows_of(options_.heads, 2 * options_.kv_heads); }),
+      score_query_([this] { return std::vector{score_query_part()}; }),
+      score_keys_([this] { return std::vector{score_keys_part()}; }),
       global_query_([this] { return global_rows_of(0, options_.heads); }),
       global_keys_values_([this] { return global_rows_of(options_.heads, 2 * options_.heads); }) {
   if (options_.kv_heads == 0) options_.kv_heads = options_.heads;
@@ -132,9 +134,10 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
   require(heads > 0 && width % heads == 0, "attention: ", heads, " heads do not divide the width ", width);
   require(kv_heads > 0 && heads % kv_heads == 0, "attention: ", kv_heads, " key heads do not divide ", heads,
           " heads");
-  require(spec.score.kind == ScoreKind::dot || spec.score.kind == ScoreKind::scaled_dot ||
-              spec.score.kind == ScoreKind::cosine,
-          "attention: several heads project by themselves; wanted a dot, scaled_dot or cosine score");
+  require(
+      spec.score.kind != ScoreKind::location,
+      "attention: the score location has a weight for each place, so that it needs a longest text; wanted dot, "
+      "scaled_dot, cosine, bilinear, additive or concat");
   require(!spec.terms.bias && spec.terms.gaussian == 0,
           "attention: a layer of several heads takes alibi, relative, soft_cap and sink; call attention() "
           "for other terms");
@@ -153,13 +156,55 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
     add_projection(global_query_);
     add_projection(global_keys_values_);
   }
-  terms_.relative = relative;
+  add_score_parameters(rng);
+  parameters_.relative = relative;
   if (spec.terms.relative.buckets != 0 && !relative.defined())
-    terms_.relative = add_parameter("relative", normal({spec.terms.relative.buckets, heads}, 0, 0.02f, rng));
-  if (spec.terms.sink) terms_.sink = add_parameter("sink", constant({heads}, 0));
+    parameters_.relative =
+        add_parameter("relative", normal({spec.terms.relative.buckets, heads}, 0, 0.02f, rng));
+  if (spec.terms.sink) parameters_.sink = add_parameter("sink", constant({heads}, 0));
   add_child("out_proj", out_proj_);
   add_projection(query_);
   add_projection(keys_values_);
+}
+
+void MultiHeadAttention::add_score_parameters(Rng& rng) {
+  const int64_t d = head_width_;
+  const float bound = 1 / std::sqrt(static_cast<float>(d));
+  const auto matrix = [&](const char* name, int64_t columns) {
+    return add_parameter(name, xavier_uniform({d, columns}, rng));
+  };
+  switch (options_.spec.score.kind) {
+    case ScoreKind::dot:
+    case ScoreKind::scaled_dot:
+    case ScoreKind::cosine:
+    case ScoreKind::location:
+      return;
+    case ScoreKind::bilinear:
+      parameters_.W = matrix("score.W", d);
+      add_projection(score_keys_);
+      return;
+    case ScoreKind::additive:
+      parameters_.W = matrix("score.W", d);
+      parameters_.U = matrix("score.U", d);
+      break;
+    case ScoreKind::concat:
+      parameters_.W = matrix("score.W", 2 * d);
+      break;
+  }
+  parameters_.b = add_parameter("score.b", constant({d}, 0));
+  parameters_.v = add_parameter("score.v", uniform({d}, -bound, bound, rng));
+  add_projection(score_query_);
+  add_projection(score_keys_);
+}
+
+Projection::Part MultiHeadAttention::score_query_part() const {
+  const bool concat = options_.spec.score.kind == ScoreKind::concat;
+  return {concat ? slice(parameters_.W, 1, head_width_, head_width_) : parameters_.U, parameters_.b};
+}
+
+Projection::Part MultiHeadAttention::score_keys_part() const {
+  const bool concat = options_.spec.score.kind == ScoreKind::concat;
+  return {concat ? slice(parameters_.W, 1, 0, head_width_) : parameters_.W};
 }
 
 std::vector<Projection::Part> MultiHeadAttention::rows_of(int64_t first_head, int64_t count) const {
@@ -197,18 +242,23 @@ MultiHeadAttention::KeysValues MultiHeadAttention::project_keys_values(const Var
 Var MultiHeadAttention::attended(const Var& q, const KeysValues& source, Context& context,
                                  const Call& call) const {
   AttentionSpec spec = spec_of_call(options_.spec, call.pattern, context.rate(options_.dropout));
-  AttentionParameters parameters = terms_;
+  AttentionParameters parameters = parameters_;
   if (call.key_bias.defined()) {
     spec.terms.bias = true;
     parameters.bias = call.key_bias;
   }
+  // The score's own matrices are prepared layers like the others, so that a row's bits do not depend on its batch.
+  const bool projected = parameters_.W.defined(), additive = parameters_.v.defined();
+  parameters.W = parameters.U = parameters.b = {};
   const bool random = context.training && draws(spec.selection);
-  const AttentionResult result = attend(q, source.k, source.v, spec,
-                                        {.parameters = parameters,
-                                         .training = context.training,
-                                         .seed = random ? context.next_seed() : 0,
-                                         .name = call.name,
-                                         .site = call.site});
+  const AttentionResult result =
+      attend(additive ? score_query_(q) : q, projected ? score_keys_(source.k) : source.k, source.v, spec,
+             {.parameters = parameters,
+              .training = context.training,
+              .seed = random ? context.next_seed() : 0,
+              .projected = projected,
+              .name = call.name,
+              .site = call.site});
   if (result.log_probability.defined()) keep_choices(context, result.log_probability);
   return join_heads(result.output);
 }

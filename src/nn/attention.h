@@ -35,8 +35,9 @@ struct GlobalRows {
 
 // Several heads of attention, each on its own slice of the width.
 // Parameters: in_proj_weight [(H + 2 Hk) D, E], in_proj_bias, out_proj.weight [E, E], out_proj.bias; and of
-// the spec's trained terms: slopes, relative, sink; with global projections, global_in_proj_weight [3 E, E] and
-// global_in_proj_bias.
+// the spec's trained terms: slopes, relative, sink; of its score, one for all heads of width D: score.W [D, D] for
+// bilinear, score.W, score.U [D, D], score.b, score.v [D] for additive, score.W [D, 2 D], score.b, score.v for concat;
+// with global projections, global_in_proj_weight [3 E, E] and global_in_proj_bias.
 class MultiHeadAttention : public Module {
  public:
   MultiHeadAttention(const MultiHeadOptions& options, Rng& rng);
@@ -80,6 +81,9 @@ class MultiHeadAttention : public Module {
   const MultiHeadOptions& options() const { return options_; }
 
  private:
+  void add_score_parameters(Rng& rng);
+  Projection::Part score_query_part() const;
+  Projection::Part score_keys_part() const;
   Var project(const Var& x, int64_t first_head, int64_t count) const;
   std::vector<Projection::Part> rows_of(int64_t first_head, int64_t count) const;
   void check_input(const Var& x) const;
@@ -92,9 +96,10 @@ class MultiHeadAttention : public Module {
   MultiHeadOptions options_;
   int64_t head_width_;
   Var in_proj_weight_, in_proj_bias_, global_weight_, global_bias_;
-  AttentionParameters terms_;
+  AttentionParameters parameters_;  // of the spec's score and terms
   Linear out_proj_;
   Projection query_, keys_values_;                // rows of in_proj
+  Projection score_query_, score_keys_;           // what the score multiplies queries and keys by
   Projection global_query_, global_keys_values_;  // rows of global_in_proj
 };
 

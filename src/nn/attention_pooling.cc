@@ -52,17 +52,16 @@ AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& 
         if (!gated_) return std::vector<Projection::Part>{{weight_}};
         return std::vector<Projection::Part>{{weight_, bias_}, {gate_weight_, gate_bias_}};
       }) {
-  require(score_.kind == ScoreKind::additive || score_.kind == ScoreKind::dot ||
-              score_.kind == ScoreKind::scaled_dot || score_.kind == ScoreKind::cosine,
-          "pooling: score '", options.score,
-          "', wanted additive, gated, dot, scaled_dot or cosine: the query is learned as it is");
-  const bool additive = gated_ || score_.kind == ScoreKind::additive;
-  const int64_t width = additive && options.hidden > 0 ? options.hidden : options.width;
+  require(score_.kind != ScoreKind::location,
+          "pooling: score 'location' weighs places whatever their states are; wanted additive, gated, dot, "
+          "scaled_dot, cosine, bilinear or concat");
+  const bool hidden = gated_ || is_additive(), projects = hidden || score_.kind == ScoreKind::bilinear;
+  const int64_t width = hidden && options.hidden > 0 ? options.hidden : options.width;
   const float bound = 1 / std::sqrt(static_cast<float>(width));
   query_ = add_parameter("query", uniform({width}, -bound, bound, rng));
-  if (!additive) return;
+  if (!projects) return;
   weight_ = add_parameter("weight", xavier_uniform({width, options.width}, rng));
-  bias_ = add_parameter("bias", constant({width}, 0));
+  if (hidden) bias_ = add_parameter("bias", constant({width}, 0));
   if (gated_) {
     gate_weight_ = add_parameter("gate_weight", xavier_uniform({width, options.width}, rng));
     gate_bias_ = add_parameter("gate_bias", constant({width}, 0));
@@ -70,14 +69,19 @@ AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& 
   add_projection(keys_);
 }
 
-// What the query meets.
+// With a query that is the same for all, concat computes what additive does: the query's part of the sum is the bias.
+bool AttentionPooling::is_additive() const {
+  return score_.kind == ScoreKind::additive || score_.kind == ScoreKind::concat;
+}
+
+// What the query is compared with.
 Var AttentionPooling::keys_of(const Var& states) const {
   if (gated_) {
     const Var both = keys_(states);
     const int64_t width = query_.size(0);
     return tanh(slice(both, 1, 0, width)) * sigmoid(slice(both, 1, width, width));
   }
-  return score_.kind == ScoreKind::additive ? keys_(states) : states;
+  return weight_.defined() ? keys_(states) : states;
 }
 
 Var AttentionPooling::operator()(const Var& states, std::span<const int64_t> lengths, Context& context,
@@ -89,7 +93,7 @@ Var AttentionPooling::operator()(const Var& states, std::span<const int64_t> len
 Var AttentionPooling::pool_by_runs(const Var& states, std::span<const int64_t> lengths,
                                    PoolingLevel level) const {
   const RunScore run = run_score(score_, query_.size(0), query_);
-  if (score_.kind == ScoreKind::additive)
+  if (is_additive())
     return pooled(repeated(bias_, lengths.size()), keys_of(states), states, lengths, score_, run, level);
   const Var keys = score_.kind == ScoreKind::cosine ? unit_rows(states) : keys_of(states);
   return pooled(repeated(query_, lengths.size()), keys, states, lengths, score_, run, level);
@@ -105,12 +109,12 @@ Var AttentionPooling::pool(const Var& states, std::span<const int64_t> lengths, 
   if (context.training && draws(selection_)) request.seed = context.next_seed();
   Var query;
   const Var keys = keys_of(states);
-  if (score_.kind == ScoreKind::additive) {
-    // The learned query is the score's vector; what asks is the same for all and stands in the bias.
+  request.projected = weight_.defined() && !gated_;
+  if (is_additive()) {
+    // The learned query is the vector of the score; U q + b is the bias for every sequence.
     const Var nothing(Tensor::zeros({weight_.size(0), 1}));
-    request.parameters = {.U = nothing, .b = bias_, .v = query_};
-    request.projected_keys = true;
-    query = Var(Tensor::zeros({sequences, 1}));
+    query = linear(Var(Tensor::zeros({sequences, 1})), nothing, bias_);
+    request.parameters.v = query_;
   } else {
     query = repeated(query_, lengths.size());
   }

@@ -17,21 +17,21 @@ enum class PoolingLevel : int64_t { words, sentences };
 
 struct AttentionPoolingOptions {
   int64_t width = 0;  // of the states
-  // additive: query . tanh(weight h + bias), the small network of hierarchical attention. dot, scaled_dot,
-  // cosine(0.1): the query meets the states themselves. gated: query . (tanh(weight h + bias) * sigmoid(gate_weight
-  // h + gate_bias)), the gated attention of Ilse et al. 2018.
+  // additive, concat: query . tanh(weight h + bias), the hidden layer of hierarchical attention. dot, scaled_dot,
+  // cosine(0.1): of the query and the state h itself. bilinear: query . weight h. gated: query . (tanh(weight h +
+  // bias) * sigmoid(gate_weight h + gate_bias)), the gated attention of Ilse et al. 2018.
   std::string score = "additive";
-  int64_t hidden = 0;  // additive and gated; 0: the width
+  int64_t hidden = 0;  // additive, concat and gated; 0: the width
   // How scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid, identity. hard is trained by
   // REINFORCE, see nn/choices.h: before a call the model sets Context::rows_of_example for the sequences.
   std::string selection = "soft";
 };
 
-// Parameters: query [hidden] and, of the additive and gated scores, weight [hidden, width] and bias [hidden]; of
-// gated gate_weight and gate_bias besides; of the others query [width].
+// Parameters: query [hidden] and, for additive, concat and gated scores, weight [hidden, width] and bias [hidden]; for
+// gated also gate_weight and gate_bias; for the others query [width], and for bilinear weight [width, width].
 class AttentionPooling : public Module {
  public:
-  // Throws Error on a score that has no use for a query that never changes, and on argmax, which trains nothing.
+  // Throws Error on the score location, which ignores the states, and on argmax, which trains nothing.
   AttentionPooling(const AttentionPoolingOptions& options, Rng& rng);
 
   // states: [tokens, width], sequence after sequence -> [sequences, width]: for each the weighted sum of its
@@ -41,6 +41,7 @@ class AttentionPooling : public Module {
                  PoolingLevel level = PoolingLevel::words) const;
 
  private:
+  bool is_additive() const;
   Var keys_of(const Var& states) const;
   Var pool_by_runs(const Var& states, std::span<const int64_t> lengths, PoolingLevel level) const;
   Var pool(const Var& states, std::span<const int64_t> lengths, Context& context, PoolingLevel level) const;

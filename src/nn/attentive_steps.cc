@@ -12,7 +12,7 @@
 namespace fovea::nn {
 namespace {
 
-// The sentences that have a step t, the tokens of those steps, and where each stands among the sentences of
+// The sentences that have a step t, the tokens of those steps, and where each is among the sentences of
 // step t - 1.
 struct Step {
   std::vector<int32_t> sentences, tokens, before;
@@ -143,21 +143,22 @@ AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRun
                                        bool want_weights) {
   const int64_t hidden = decoder.weight.size(1), extra = decoder.values.size(1) - 3 * hidden;
   const std::vector<Step> steps = steps_of(runs);
-  StepAttention look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
-  if (want_weights) look.keep_weights(runs);
+  StepAttention attend_step(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
+  if (want_weights) attend_step.keep_weights(runs);
   const RepeatedLinear from_state(decoder.weight, decoder.bias);
   const std::optional<RepeatedLinear> query_of = repeated(decoder.query_weight, decoder.query_bias);
   Var h = decoder.state;
   std::vector<Var> states, contexts;
   for (const Step& step : steps) {
     h = gather(h, step.before);
-    const Var seen = look(query_of ? (*query_of)(h) : h, step, runs, {}).out;
+    const Var seen = attend_step(query_of ? (*query_of)(h) : h, step, runs, {}).out;
     const Var before = gather(decoder.products, step.tokens) + columns(seen, 0, 3 * hidden);
     h = gru_state(before, from_state(h), h);
     states.push_back(h);
     contexts.push_back(columns(seen, 3 * hidden, extra));
   }
-  return {in_order(states, steps, runs.queries()), in_order(contexts, steps, runs.queries()), look.weights()};
+  return {in_order(states, steps, runs.queries()), in_order(contexts, steps, runs.queries()),
+          attend_step.weights()};
 }
 
 FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
@@ -165,8 +166,8 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
   const std::vector<Step> steps = steps_of(runs);
   const auto layers = static_cast<int64_t>(decoder.layers.size());
   const int64_t sentences = decoder.h.size(1), hidden = decoder.h.size(2);
-  StepAttention look(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
-  if (want_weights) look.keep_weights(runs);
+  StepAttention attend_step(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
+  if (want_weights) attend_step.keep_weights(runs);
   std::vector<LstmState> state;
   for (int64_t l = 0; l < layers; ++l)
     state.push_back({reshape(slice(decoder.h, 0, l, 1), {sentences, hidden}),
@@ -198,18 +199,18 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
     RunGaussian gaussian;
     if (decoder.position_weight.defined())
       gaussian = attention.predict_step(x, step.sentences, step.tokens, runs);
-    const Var seen = look(query_of ? (*query_of)(x) : x, step, runs, gaussian).out;
+    const Var seen = attend_step(query_of ? (*query_of)(x) : x, step, runs, gaussian).out;
     fed = tanh(seen + combine(x));
     states.push_back(fed);
   }
   runs.measure();
-  return {in_order(states, steps, runs.queries()), look.weights()};
+  return {in_order(states, steps, runs.queries()), attend_step.weights()};
 }
 
 namespace {
 
-// The rows that go on from the step before.
-Var going_on(const Var& state, const Step& step) {
+// The rows that continue from the step before.
+Var continued(const Var& state, const Step& step) {
   return static_cast<int64_t>(step.before.size()) == state.size(0) ? state : gather(state, step.before);
 }
 
@@ -238,8 +239,8 @@ GatedStates gated_lstm_by_steps(const GatedLstm& decoder, const KeyRuns& runs, C
   // At use nothing is drawn and nothing dropped: soft with dropout is the plain softmax.
   const Selection selection =
       decoder.selection.kind == SelectionKind::soft && !context.training ? soft() : decoder.selection;
-  StepAttention look(selection, decoder.score, decoder.keys, decoder.values, context);
-  if (want_weights) look.keep_weights(runs);
+  StepAttention attend_step(selection, decoder.score, decoder.keys, decoder.values, context);
+  if (want_weights) attend_step.keep_weights(runs);
   const RepeatedLinear from_state = from_state_of(decoder), from_context(decoder.context);
   const bool weights = decoder.trained_weights;
   FOVEA_ASSERT(!weights || (extra == 0 && selection == soft()));
@@ -248,10 +249,10 @@ GatedStates gated_lstm_by_steps(const GatedLstm& decoder, const KeyRuns& runs, C
   if (want_weights && decoder.gate_weight.defined()) result.gates = Tensor({runs.queries()});
   std::vector<Var> states, contexts, extras, entropies;
   for (const Step& step : steps) {
-    own = {going_on(own.h, step), going_on(own.c, step)};
+    own = {continued(own.h, step), continued(own.c, step)};
     const Var from = from_state(own.h);
     const auto [seen, of_step] =
-        look(query > 0 ? columns(from, gates, query) : own.h, step, runs, {}, weights);
+        attend_step(query > 0 ? columns(from, gates, query) : own.h, step, runs, {}, weights);
     Var z = extra > 0 ? columns(seen, 0, width) : seen;
     if (decoder.gate_weight.defined()) {
       const Var beta = sigmoid(columns(from, gates + query, 1));
@@ -265,13 +266,13 @@ GatedStates gated_lstm_by_steps(const GatedLstm& decoder, const KeyRuns& runs, C
     contexts.push_back(z);
     if (extra > 0) extras.push_back(columns(seen, width, extra));
     if (weights) extras.push_back(of_step);
-    if (look.entropy().defined()) entropies.push_back(look.entropy());
+    if (attend_step.entropy().defined()) entropies.push_back(attend_step.entropy());
   }
   result.states = in_order(states, steps, runs.queries());
   result.context = in_order(contexts, steps, runs.queries());
   result.extra = in_order(extras, steps, runs.queries());
   result.entropy = in_order(entropies, steps, runs.queries());
-  result.weights = look.weights();
+  result.weights = attend_step.weights();
   return result;
 }
 

@@ -16,7 +16,7 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
                                   const DecoderAttention& attention, Context& context,
                                   bool want_weights = false);
 
-// An LSTM that looks before every step, and weighs what it sees by a gate (Xu et al. 2015):
+// An LSTM that attends before every step, and multiplies the context by a gate (Xu et al. 2015):
 //
 //   seen = attention(h),  z = sigmoid(gate h + b) seen,  h, c = LSTM(products + context z + state h, c)
 struct GatedLstm {
@@ -29,7 +29,7 @@ struct GatedLstm {
   Var query_weight{}, query_bias{};  // [d, H] and [d]; undefined: the state itself is the query
   Var gate_weight{}, gate_bias{};    // [1, H] and [1]; undefined: no gate
   RunScore score{};
-  Selection selection = soft();  // the fused kernel looks where it is soft
+  Selection selection = soft();  // soft: by the fused kernel
   bool trained_weights = false;  // soft alone, without E: the weights are given as `extra`
 };
 struct GatedStates {

@@ -57,7 +57,7 @@ class DecoderAttention : public Module {
   Var query_bias() const;
   RunScore score() const;
   const Selection& selection() const { return options_.spec.selection; }
-  // Whether the fused kernels (attend_runs, attentive_gru, attentive_lstm) do what is asked for: they know the
+  // Whether the fused kernels (attend_runs, attentive_gru, attentive_lstm) can compute the spec: they know the
   // softmax alone. Otherwise see nn/attentive_steps.h.
   bool fused(const Context& context) const {
     return selection() == soft() || (selection().kind == SelectionKind::soft && !context.training);
@@ -81,7 +81,7 @@ class DecoderAttention : public Module {
   void show(std::string_view name, const KeyRuns& runs, const Tensor& weights) const;
 
   const DecoderAttentionOptions& options() const { return options_; }
-  // Whether each query predicts the place that it looks around.
+  // Whether each query predicts the position that it attends around.
   bool predicts() const { return options_.spec.terms.gaussian > 0; }
   float sigma() const { return options_.spec.terms.gaussian; }
   int64_t window() const;  // keys on either side of a predicted place

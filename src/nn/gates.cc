@@ -27,10 +27,10 @@ void show(std::string_view name, const AttentionSite& site, const Selection& sel
   const auto rows = static_cast<int64_t>(capture.rows.size());
   const Tensor shown(Shape{batch, static_cast<int64_t>(capture.heads.size()), rows, keys});
   for (const int32_t head : capture.heads)
-    require(head == 0, "gates: weights of head ", head, " were asked for; there is one, 0");
+    require(head == 0, "gates: weights of head ", head, " were requested; there is one, 0");
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t row = capture.rows[static_cast<size_t>(i)];
-    require(row >= 0 && row < queries, "gates: weights of row ", row, " were asked for; there are ", queries);
+    require(row >= 0 && row < queries, "gates: weights of row ", row, " were requested; there are ", queries);
     for (int64_t h = 0; h < shown.size(1); ++h)
       shown.narrow(1, h, 1).narrow(2, i, 1).copy_from(weights.narrow(1, row, 1).reshape({batch, 1, 1, keys}));
   }

@@ -19,7 +19,7 @@ namespace fovea::nn {
 
 // Hu et al. (2018): x * sigmoid(fc2(relu(fc1(mean over places)))).
 // Parameters: fc1.weight [C / reduction, C], fc1.bias, fc2.weight [C, C / reduction], fc2.bias; the biases only
-// where asked for.
+// where requested.
 class SqueezeExcite : public Module {
  public:
   SqueezeExcite(int64_t channels, int64_t reduction, Rng& rng, bool with_bias = true);

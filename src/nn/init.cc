@@ -30,7 +30,7 @@ ParametersFromFile::~ParametersFromFile() {
 
 Tensor parameter_memory(const Shape& shape) {
   if (ParametersFromFile* const file = t_from_file) {
-    require(shape.count() <= file->left_, file->where_, ": holds ", file->most_,
+    require(shape.count() <= file->left_, file->where_, ": contains ", file->most_,
             " numbers, but config.json describes a larger network; the two do not belong together");
     file->left_ -= shape.count();
   }

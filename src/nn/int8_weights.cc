@@ -25,7 +25,7 @@ Int8Matrix quantized(const NamedParameter& parameter) {
   matrix.scales.resize(static_cast<size_t>(weight.size(0)));
   require(kernels::quantize_int8(weight.size(0), weight.size(1), weight.data(), matrix.q.data(),
                                  matrix.scales.data()),
-          "int8: ", in_quotes(parameter.name), " holds a weight that is not finite; the model is damaged");
+          "int8: ", in_quotes(parameter.name), " contains a weight that is not finite; the model is damaged");
   return matrix;
 }
 
@@ -89,7 +89,7 @@ Tensor read_weight(const SafetensorsFile& whole, const std::string& name) {
           ", wanted ", Shape{entry.shape[0]});
   const std::vector<float> scales = file.read(scale_name);
   for (const float scale : scales)
-    require(std::isfinite(scale) && scale >= 0, in_quotes(scale_name), " holds ", scale,
+    require(std::isfinite(scale) && scale >= 0, in_quotes(scale_name), " contains ", scale,
             ", which is no scale; wanted 0 or more");
   Tensor weight = file.tensor(name);
   for (int64_t i = 0; i < weight.count(); ++i)

@@ -55,7 +55,7 @@ void CacheRows::reorder(std::span<const int32_t> parents) {
 float* KeyValueCache::append(int64_t slots, int64_t width) {
   const int64_t wanted = used_ + slots;
   if (!memory_.defined() || wanted > memory_.size(0)) {
-    // Exactly what is asked for at first, which for a source is all; then room for many steps.
+    // Exactly what is requested at first, which for a source is all; then room for many steps.
     const Tensor larger(
         {memory_.defined() ? std::max(2 * memory_.size(0), used_ + 16 * slots) : wanted, width});
     if (used_ > 0)

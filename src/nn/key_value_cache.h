@@ -17,7 +17,7 @@ class CacheRows {
  public:
   // Rows that have seen nothing yet; every step gives each its next slot.
   static CacheRows growing(int64_t rows);
-  // Row i sees the whole of sentence i, whose tokens stand in consecutive slots.
+  // Row i sees the whole of sentence i, whose tokens are in consecutive slots.
   static CacheRows of_sentences(std::span<const int64_t> lengths);
 
   // Gives every row one slot more, the next free ones in the order of the rows.

@@ -28,9 +28,4 @@ LayerNorm::LayerNorm(int64_t d, float small)
       bias(add_parameter("bias", constant({d}, 0))),
       epsilon(small) {}
 
-NormedSum LayerNorm::add_norm(const Var& x, const Var& residual, float dropout, Context& context) const {
-  const float rate = context.rate(dropout);
-  return residual_dropout_norm(x, residual, weight, bias, rate, rate > 0 ? context.next_seed() : 0, epsilon);
-}
-
 }  // namespace fovea::nn

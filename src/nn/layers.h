@@ -9,7 +9,7 @@
 
 namespace fovea::nn {
 
-// "relu" or "gelu"; throws Error on anything else.
+// "relu", "gelu", "swish" or "silu"; throws Error on anything else.
 Activation activation_named(const std::string& name);
 
 // y = activation(x weight^T + bias). Parameters: weight [out, in], bias [out].
@@ -31,8 +31,6 @@ class LayerNorm : public Module {
  public:
   explicit LayerNorm(int64_t d, float epsilon = 1e-5f);
   Var operator()(const Var& x) const { return layer_norm(x, weight, bias, epsilon); }
-  // residual + dropout(x) and its norm, in one pass.
-  NormedSum add_norm(const Var& x, const Var& residual, float dropout, Context& context) const;
   Var weight, bias;
   float epsilon;
 };

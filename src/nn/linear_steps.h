@@ -9,7 +9,7 @@
 
 namespace fovea::nn {
 
-// Made anew for each pass, and used on one thread.
+// Made for each pass, and used on one thread.
 class LinearSteps {
  public:
   explicit LinearSteps(const Linear& layer) : layer_(layer) {

@@ -57,7 +57,7 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   // All parameters of this module and its children, in the order of registration. A parameter that two
-  // children share (tied embeddings) stands once, under its first name.
+  // children share (tied embeddings) appears once, under its first name.
   std::vector<NamedParameter> parameters() const;
   int64_t parameter_count() const;
   // All buffers, and parameters and buffers together: what files, averages and checkpoints hold.

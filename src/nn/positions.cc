@@ -11,7 +11,7 @@ namespace fovea::nn {
 
 namespace {
 
-// Makes rows of one width and order, and keeps those of the first positions, as far as they were asked for: a decoder
+// Makes rows of one width and order, and keeps those of the first positions, as far as they were requested: a decoder
 // asks for one at every token.
 class SinusoidRows {
  public:

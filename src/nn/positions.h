@@ -1,4 +1,4 @@
-// Where a token stands, as numbers to add to it.
+// Position encodings: vectors that are added to tokens.
 #pragma once
 
 #include <span>
@@ -8,14 +8,14 @@
 
 namespace fovea::nn {
 
-// Where the sines and cosines of a row stand: by turns, or all sines before all cosines (Marian).
+// The order of sines and cosines in a row: interleaved, or all sines before all cosines (Marian).
 enum class SinusoidOrder { interleaved, halves };
 
 // Vaswani et al.: the row of position p holds sin(p / 10000^(2i/d)) and its cosine for each i. -> [positions, d]
 Tensor sinusoid(std::span<const int32_t> positions, int64_t d,
                 SinusoidOrder order = SinusoidOrder::interleaved);
 
-// 0, 1, 2, ... begun anew for every sequence: the positions of packed tokens.
+// 0, 1, 2, ... from 0 again for every sequence: the positions of packed tokens.
 std::vector<int32_t> packed_positions(std::span<const int64_t> lengths);
 
 }  // namespace fovea::nn

@@ -56,7 +56,7 @@ struct PreparedLinear::Block {
   const float* x;        // float32: the rows
   const int32_t* q;      // int8: the rows, quantised,
   const float* scales;   // their scales,
-  const int32_t* zeros;  // and what stands for 0 in them
+  const int32_t* zeros;  // and the number that represents 0 in them
   float* y;
 };
 

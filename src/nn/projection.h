@@ -21,7 +21,7 @@ class Projection {
     Var weight;  // [out, in]; undefined: the part is left out
     Var bias{};  // [out]; undefined: zeros
   };
-  // The parts, one below the other. Asked for when they are needed, so that views of parameters are of the
+  // The parts, one below the other. Called when they are needed, so that views of parameters are of the
   // parameters' present values.
   using Parts = std::function<std::vector<Part>()>;
 

@@ -45,7 +45,7 @@ void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const
   for (size_t i = 0; i < capture.rows.size(); ++i) {
     const int64_t row = capture.rows[i];
     require(row >= 0 && row < runs.queries(), "attention: weights of row ", row,
-            " were asked for; there are ", runs.queries());
+            " were requested; there are ", runs.queries());
     std::copy_n(weights.data() + row * weights.size(1), runs.count[static_cast<size_t>(row)],
                 shown.data() + static_cast<int64_t>(i) * runs.keys() + runs.first[static_cast<size_t>(row)]);
   }
@@ -61,12 +61,6 @@ AttentionSpec spec_of_runs(const RunScore& score, const Selection& selection, fl
       .selection = selection};
   spec.terms.gaussian = sigma;
   return spec;
-}
-
-Var identity(int64_t size) {
-  const Tensor one = Tensor::zeros({size, size});
-  for (int64_t i = 0; i < size; ++i) one.data()[i * (size + 1)] = 1;
-  return Var(one);
 }
 
 // Observes nothing.
@@ -118,8 +112,7 @@ ChosenRuns attend_runs_by(const Selection& selection, const RunQueries& queries,
   const AttentionSpec spec = spec_of_runs(queries.score, selection, local ? queries.gaussian.sigma : 0);
   AttentionRequest request{.training = context.training, .weights = want_weights};
   if (queries.score.family == kernels::ScoreFamily::additive) {
-    request.projected_keys = true;
-    request.parameters.U = identity(q.size(1));
+    request.projected = true;
     request.parameters.v = queries.score.vector;
   }
   if (context.training && !local && side_by_side(queries))

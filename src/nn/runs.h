@@ -1,5 +1,5 @@
-// What layers that attend to runs of packed keys share: from a score of the algebra to a score of runs, any
-// selection by the general path, and what was seen to an observer.
+// What layers that attend to runs of packed keys share: a score of the algebra as a score of runs, any selection by
+// the general path, and reports to observers.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ namespace fovea::nn {
 // A score alone: "additive", "scaled_dot", "cosine(0.1)"... Throws Error on anything else.
 Score score_named(const std::string& name);
 
-// How queries of this width meet keys; vector: [width], of additive and concat scores.
+// The score of queries of this width and keys; vector: [width], of additive and concat scores.
 RunScore run_score(const Score& score, int64_t width, const Var& vector);
 
 // How observers see a call.
@@ -23,7 +23,7 @@ struct ShownAs {
   std::string_view name;
   AttentionSite site = {};
 };
-// Shows weights [queries, longest run] to this thread's observer, where there is one that wishes it.
+// Reports weights [queries, longest run] to this thread's observer, if there is one that captures them.
 void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const Tensor& weights);
 
 // Queries and the runs of keys that they see: query i sees [first[i], first[i] + count[i]) of all keys.

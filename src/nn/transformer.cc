@@ -30,16 +30,20 @@ MultiHeadOptions cross_options(const TransformerOptions& options) {
 }
 
 // Adds a branch to the stream. Post-norm: the sum is normalised by the layer's own norm and that is the
-// stream. Pre-norm: the sum goes on, with the norm of whoever reads it next.
+// stream. Pre-norm: the sum is the stream, and comes with the norm of the next layer.
 Stream add_branch(const Var& branch, const Stream& stream, const LayerNorm* norm, bool norm_first,
                   float dropout, Context& context) {
   const float rate = context.rate(dropout);
   const uint64_t seed = rate > 0 ? context.next_seed() : 0;
   if (norm == nullptr) return {stream.sum + fovea::dropout(branch, rate, seed), {}};
   // A branch ends in a Linear without activation, whose gradient does not read its result: the sum is written over it.
+  if (!norm_first)
+    return {
+        residual_dropout_norm_alone(branch, stream.sum, norm->weight, norm->bias, rate, seed, norm->epsilon),
+        {}};
   const NormedSum result =
       residual_dropout_norm_in_place(branch, stream.sum, norm->weight, norm->bias, rate, seed, norm->epsilon);
-  return norm_first ? Stream{result.sum, result.normed} : Stream{result.normed, {}};
+  return {result.sum, result.normed};
 }
 
 const Var& input_of(const Stream& stream, bool norm_first) {

@@ -12,7 +12,7 @@ namespace fovea::nn {
 // Views of the parameters' and buffers' own memory, to be written while the module lives.
 std::vector<TensorToWrite> weights_of(const Module& module);
 
-// What such a file says of itself: "pt", asked for by Hugging Face's loaders, is PyTorch's layout of tensors.
+// Metadata of such a file: "format": "pt", which Hugging Face's loaders require, is PyTorch's layout of tensors.
 Metadata weights_metadata();
 
 // Replaces the file atomically; the same weights give the same bytes.

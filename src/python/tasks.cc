@@ -10,11 +10,13 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/thread_limit.h"
+#include "python/interruptible.h"
 #include "python/options.h"
 #include "tasks/folder_kinds.h"
 #include "tasks/open.h"
@@ -34,16 +36,23 @@ tasks::AnswerOptions answer_options(const nb::dict& given, Ability purpose,
   tasks::AnswerOptions options;
   options.translate.scores = true;  // the JSON has them
   const bool captions = purpose == Ability::caption;
+  const auto needs = [&](const std::string& name, Ability wanted, const char* model) {
+    require(purpose == wanted, "option '", name, "' needs ", model, "; ", contents.description());
+  };
   for (const auto& [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
     if (name == "alignment") {
       options.alignment = option_value<std::string>(name, value);
+      needs(name, Ability::translate, "a translator");
     } else if (name == "words") {
       options.words = option_value<bool>(name, value);
+      needs(name, Ability::classify, "a text classifier");
     } else if (name == "top") {
       options.top = option_value<int64_t>(name, value);
+      needs(name, Ability::fill, "an encoder that fills masked places");
     } else if (name == "query") {
       options.query = option_value<std::string>(name, value);
+      needs(name, Ability::rerank, "a cross-encoder that ranks texts");
     } else if (name == "threads") {
       options.threads = option_value<int>(name, value);
     } else if (captions ? set_field(options.caption, name, value)
@@ -145,14 +154,15 @@ class Folder {
     const tasks::AnswerOptions chosen = answer_options(options, purpose_, folder_->contents());
     std::vector<tasks::Input> inputs;
     for (const nb::tuple& input : given) inputs.push_back(input_of(input));
-    const nb::gil_scoped_release release;
-    folder_->check(chosen);
-    std::vector<std::pair<std::string, std::string>> predictions;
-    const std::vector<tasks::Answer> answers = folder_->answer(inputs, chosen);
-    for (size_t i = 0; i < answers.size(); ++i)
-      predictions.emplace_back(answers[i].error.empty() ? folder_->to_json(inputs[i], answers[i]).dump() : "",
-                               answers[i].error);
-    return predictions;
+    return interruptible([&] {
+      folder_->check(chosen);
+      std::vector<std::pair<std::string, std::string>> predictions;
+      const std::vector<tasks::Answer> answers = folder_->answer(inputs, chosen);
+      for (size_t i = 0; i < answers.size(); ++i)
+        predictions.emplace_back(
+            answers[i].error.empty() ? folder_->to_json(inputs[i], answers[i]).dump() : "", answers[i].error);
+      return predictions;
+    });
   }
 
   // A row for each text.
@@ -161,51 +171,81 @@ class Folder {
     std::vector<tasks::Input> inputs;
     for (const nb::tuple& input : given) inputs.push_back(input_of(input));
     size_t width = 0;
-    std::unique_ptr<float[]> rows;
-    {
-      const nb::gil_scoped_release release;
+    std::unique_ptr<float[]> rows = interruptible([&] {
       folder_->check(chosen);
       const std::vector<tasks::Answer> answers = folder_->answer(inputs, chosen);
       if (!answers.empty()) width = answers[0].vector.size();
       for (size_t i = 0; i < answers.size(); ++i)
         require(answers[i].error.empty() && answers[i].vector.size() == width, "input ", i, ": ",
                 answers[i].error);
-      rows = std::make_unique_for_overwrite<float[]>(answers.size() * width);
+      auto values = std::make_unique_for_overwrite<float[]>(answers.size() * width);
       for (size_t i = 0; i < answers.size(); ++i)
-        std::copy(answers[i].vector.begin(), answers[i].vector.end(), rows.get() + i * width);
-    }
+        std::copy(answers[i].vector.begin(), answers[i].vector.end(), values.get() + i * width);
+      return values;
+    });
     float* data = rows.release();
     const nb::capsule owner(data, [](void* memory) noexcept { delete[] static_cast<float*>(memory); });
     return nb::ndarray<nb::numpy, float>(data, {inputs.size(), width}, owner);
   }
 
-  // (title, a file's bytes, tokens read or 0)
+  // Throws Error for an option of explain() that is wrong, or that no form takes.
+  void check_explain(const nb::dict& options) const {
+    const auto all = fields_of<tasks::ExplainOptions>(options);
+    folder_->contents().require_can(Ability::explain);
+    std::set<std::string_view> taken;
+    for (const char* form : {"", ".txt", ".html", ".png"}) {
+      const tasks::ExplainOptions some = taken_by(form, all);
+      for_each_field<tasks::ExplainOptions>([&](const auto& field) {
+        if (some.*field.member == all.*field.member) taken.insert(field.name);
+      });
+    }
+    for_each_field<tasks::ExplainOptions>([&](const auto& field) {
+      if (taken.contains(field.name)) return;
+      tasks::ExplainOptions refused = taken_by(".png", all);
+      refused.*field.member = all.*field.member;
+      tasks::check_explain(folder_->contents(), refused, ".png");
+    });
+  }
+
+  // (title, a file's bytes, tokens read or 0). Options that choose what is shown hold for the forms that take them.
   nb::tuple explain(const nb::tuple& given, const nb::dict& options, const std::string& form,
                     size_t columns) const {
-    const auto chosen = fields_of<tasks::ExplainOptions>(options);
+    const auto all = fields_of<tasks::ExplainOptions>(options);
     const tasks::Input input = input_of(given);
-    tasks::Explanation shown;
-    {
-      const nb::gil_scoped_release release;
-      folder_->contents().require_can(Ability::explain);
-      if (!form.empty()) tasks::check_explain_ending("explanation" + form);
-      check_explain(folder_->contents(), chosen, form);
-      shown = folder_->explain(input, chosen, form, columns);
-    }
+    const tasks::Explanation shown =
+        interruptible([&] { return folder_->explain(input, taken_by(form, all), form, columns); });
     return nb::make_tuple(shown.title, nb::bytes(shown.content.data(), shown.content.size()), shown.cut_to);
   }
 
   std::string evaluate(const std::vector<std::string>& paths, const std::string& label_column,
                        const std::string& text_column, const std::string& pair_column) const {
-    const nb::gil_scoped_release release;
-    return tasks::to_json(folder_->evaluate({.paths = paths,
-                                             .label_column = label_column,
-                                             .text_column = text_column,
-                                             .pair_column = pair_column}))
-        .dump();
+    return interruptible([&] {
+      return tasks::to_json(folder_->evaluate({.paths = paths,
+                                               .label_column = label_column,
+                                               .text_column = text_column,
+                                               .pair_column = pair_column}))
+          .dump();
+    });
   }
 
  private:
+  // The options without those that this form does not take: a .json file holds every layer, so none is chosen for it.
+  tasks::ExplainOptions taken_by(const std::string& form, const tasks::ExplainOptions& all) const {
+    tasks::ExplainOptions taken{.target = all.target, .beam = all.beam};
+    tasks::check_explain(folder_->contents(), taken, form);
+    for_each_field<tasks::ExplainOptions>([&](const auto& field) {
+      if (taken.*field.member == all.*field.member) return;
+      tasks::ExplainOptions more = taken;
+      more.*field.member = all.*field.member;
+      try {
+        tasks::check_explain(folder_->contents(), more, form);
+        taken = std::move(more);
+      } catch (const Error&) {
+      }
+    });
+    return taken;
+  }
+
   std::unique_ptr<OpenFolder> folder_;
   Ability purpose_;
 };
@@ -221,6 +261,7 @@ void add_tasks(nb::module_& module) {
       .def_prop_ro("input", &Folder::input)
       .def("answer", &Folder::answer, nb::arg("inputs"), nb::arg("options"))
       .def("vectors", &Folder::vectors, nb::arg("inputs"), nb::arg("options"))
+      .def("check_explain", &Folder::check_explain, nb::arg("options"))
       .def("explain", &Folder::explain, nb::arg("input"), nb::arg("options"), nb::arg("form"),
            nb::arg("columns"))
       .def("evaluate", &Folder::evaluate, nb::arg("paths"), nb::arg("label_column"), nb::arg("text_column"),

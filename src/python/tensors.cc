@@ -49,19 +49,34 @@ const ExchangeApi* api_of_type(PyObject* type) {
   return known[0].api;
 }
 
+// Never freed: classes live as long as Python.
+std::array<PyObject*, 2>& plain_types() {
+  static std::array<PyObject*, 2> types{};
+  return types;
+}
+
 void check_rank(size_t rank) {
   require(rank <= 4, "attention: got an array of ", rank, " dimensions, wanted at most 4");
+}
+
+// Tensors that stand for others, or for zeros, may have none.
+void check_memory(const StridedOutput& array) {
+  const auto first = array.sizes.begin();
+  require(array.data != nullptr || std::find(first, first + array.rank, 0) != first + array.rank,
+          "attention: got a tensor without memory of its own, wanted a dense one");
 }
 
 StridedOutput described(const ExchangeApi& api, nb::handle tensor) {
   nb::dlpack::dltensor found;
   if (api.describe(tensor.ptr(), &found) != 0) throw nb::python_error();
   check_rank(static_cast<size_t>(found.ndim));
-  StridedOutput array{.data = reinterpret_cast<float*>(static_cast<char*>(found.data) + found.byte_offset),
+  auto* const data = static_cast<char*>(found.data);
+  StridedOutput array{.data = reinterpret_cast<float*>(data == nullptr ? nullptr : data + found.byte_offset),
                       .rank = found.ndim,
                       .present = true};
   std::copy_n(found.shape, found.ndim, array.sizes.begin());
   std::copy_n(found.strides, found.ndim, array.strides.begin());
+  check_memory(array);
   return array;
 }
 
@@ -71,15 +86,24 @@ const ExchangeApi* api_of(nb::handle object) {
 
 }  // namespace
 
+void set_plain_types(const nb::tuple& types) {
+  require(types.size() == plain_types().size(), "got ", types.size(), " types of tensors, wanted ",
+          plain_types().size());
+  for (size_t i = 0; i < types.size(); ++i) plain_types()[i] = nb::borrow(types[i]).release().ptr();
+}
+
 bool is_ready(nb::handle tensor) {
-  const ExchangeApi* const api = api_of(tensor);
+  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr()));
+  if (std::ranges::find(plain_types(), type) == plain_types().end()) return false;
+  const ExchangeApi* const api = api_of_type(type);
   nb::dlpack::dltensor found;
   if (api == nullptr) return false;
   if (api->describe(tensor.ptr(), &found) != 0) {
     PyErr_Clear();
     return false;
   }
-  return found.device.device_type == nb::device::cpu::value && found.dtype == nb::dtype<float>();
+  return found.device.device_type == nb::device::cpu::value && found.dtype == nb::dtype<float>() &&
+         found.data != nullptr;
 }
 
 StridedOutput tensor_view(nb::handle tensor) {
@@ -93,6 +117,7 @@ StridedOutput tensor_view(nb::handle tensor) {
                       .present = true};
   std::copy(sizes.begin(), sizes.end(), array.sizes.begin());
   std::copy(strides.begin(), strides.end(), array.strides.begin());
+  check_memory(array);
   return array;
 }
 

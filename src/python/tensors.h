@@ -25,7 +25,10 @@ inline StridedInput input_view(nanobind::handle tensor) {
   return {found.data, found.rank, found.sizes, found.strides, found.present};
 }
 
-// Whether it is a tensor of float32 on the CPU; false too where only slow calls could tell.
+// The classes whose objects hold their numbers themselves: Tensor and nn.Parameter. Others may wrap a tensor or have none.
+void set_plain_types(const nanobind::tuple& types);
+
+// Whether it is a tensor of float32 on the CPU, of a plain type; false too where only slow calls could tell.
 bool is_ready(nanobind::handle tensor);
 
 }  // namespace fovea::python

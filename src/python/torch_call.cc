@@ -222,6 +222,7 @@ void add_torch_calls(nb::module_& module) {
            nb::arg("like"), nb::arg("like_view"), nb::arg("threads"))
       .def("weights", &Call::weights, nb::arg("tensors"), nb::arg("heads"), nb::arg("rows"),
            nb::arg("weights"), nb::arg("threads"));
+  module.def("set_plain_types", &set_plain_types, nb::arg("types"));
   module.def(
       "are_ready",
       [](nb::handle q, nb::handle k, nb::handle v) { return is_ready(q) && is_ready(k) && is_ready(v); },

@@ -64,6 +64,8 @@ LoadedClassifier with_network(std::unique_ptr<models::Bert> bert, int64_t max_to
 
 void check_encoder_choices(const EncoderChoices& choices) {
   if (!choices.global.empty()) data::check_global_rule(choices.global);
+  require(choices.added_global >= 0 && choices.added_global <= 1024, "added_global: got ",
+          choices.added_global, ", wanted 0 to 1024");
   const std::string& random = choices.random_blocks;
   require(random.empty() || random == "paper" || random == "hf-eval" || random == "none",
           "random_blocks: got ", in_quotes(random), ", wanted paper, hf-eval or none");
@@ -80,7 +82,7 @@ void choose_global(LoadedClassifier& loaded, const std::string& choice) {
 LoadedClassifier load_bert_classifier(const std::filesystem::path& folder, const std::string& compute) {
   LoadedEncoder encoder = open_encoder(folder, {}, compute);
   require(encoder.network->classifier != nullptr, folder.string(),
-          ": the model was saved without a head for labels; wanted a folder of the kind "
+          ": the model was saved without a head for labels; wanted a folder such as "
           "BertForSequenceClassification, or train one: fovea train classify --from ",
           folder.string());
   const CrossEncoderSettings settings = read_cross_encoder(folder, encoder.modules.model);
@@ -110,6 +112,7 @@ LoadedClassifier begin_bert_classifier(const std::filesystem::path& folder, cons
   data::require_as_many_tokens(*tokenizer.tokenizer, bert.network->config().vocab_size, folder.string());
   take_global(*bert.network, *tokenizer.tokenizer);
   if (!choices.global.empty()) bert.network->choose_global(choices.global, *tokenizer.tokenizer);
+  if (choices.added_global > 0) bert.network->add_global_tokens(choices.added_global, rng);
   if (!choices.random_blocks.empty()) bert.network->choose_random_blocks(choices.random_blocks);
   LoadedClassifier loaded = with_network(std::move(bert.network), head.max_tokens);
   loaded.tokenizer = tokenizer.tokenizer;

@@ -15,6 +15,7 @@ namespace fovea::tasks {
 // What can be chosen of a pretrained encoder that is trained on; everything else is its own.
 struct EncoderChoices {
   std::string global = "";
+  int64_t added_global = 0;
   std::string random_blocks = "";
 
   static constexpr auto fields() {
@@ -22,15 +23,19 @@ struct EncoderChoices {
     return std::tuple{
         Field{
             "global", &T::global,
-            "Longformer and BigBird: tokens that see and are seen by the whole text: none, first, punctuation, "
-            "[SEP], or tokens between spaces (default: as the folder says, or first for Longformer)"},
+            "Longformer and BigBird: global tokens, which attend to the whole text and are attended to by all of it: "
+            "none, first, punctuation, [SEP], or a list of tokens separated by spaces (default: as the folder says, or "
+            "first for Longformer)"},
+        Field{"added_global", &T::added_global,
+              "Longformer and BigBird: number of learned global tokens put in front of each text"},
         Field{
             "random_blocks", &T::random_blocks,
             "BigBird: random blocks in training: paper (drawn, as published), hf-eval (block 0 instead, as in "
             "use) or none (default: as the folder says, or paper)"}};
   }
 };
-// Throws Error on a name that random_blocks cannot have, and on a list of tokens without a word.
+// Throws Error on a name that random_blocks cannot have, on a list of tokens without a word, and on a number of added
+// tokens out of range.
 void check_encoder_choices(const EncoderChoices& choices);
 
 // What LoadedClassifier::model says of one.

@@ -32,7 +32,7 @@ struct CaptionOptions {
         Field{"n_best", &T::n_best, "captions printed for a picture, best first; at most --beam"},
         Field{"length_penalty", &T::length_penalty,
               "hypotheses are ranked by log-probability / length^N; a larger N prefers longer captions"},
-        Field{"max_length", &T::max_length, "a caption has at most so many tokens"}};
+        Field{"max_length", &T::max_length, "maximum number of tokens of a caption"}};
   }
 };
 

@@ -42,11 +42,11 @@ void save_classifier(const std::filesystem::path& folder, const LoadedClassifier
 // All but the weights.
 void save_classifier_config(const std::filesystem::path& folder, const LoadedClassifier& loaded);
 
-// A prediction for each text, in order; texts of similar length are looked at together, `batch_tokens` at a
+// A prediction for each text, in order; texts of similar length are processed together, `batch_tokens` at a
 // time. A text's prediction does not depend on the other texts, nor on the number of threads.
 std::vector<Prediction> classify(const LoadedClassifier& loaded, std::span<const std::string> texts,
                                  int64_t batch_tokens = 8192);
-// The same of tokens. after_batch: called after each batch, on this thread, with the batch that was looked at.
+// The same of tokens. after_batch: called after each batch, on this thread, with the batch that was processed.
 std::vector<Prediction> classify_ids(const models::ClassificationModel& network,
                                      const data::EncodedTexts& texts, int64_t batch_tokens = 8192,
                                      const std::function<void(const data::TextBatch&)>& after_batch = {});

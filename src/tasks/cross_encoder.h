@@ -14,7 +14,7 @@ struct CrossEncoderSettings {
   std::optional<ScoreActivation> activation = {};  // where the folder names one
 };
 
-// folder: as the user named it; model: the folder of its config.json. The activation stands in
+// folder: as the user named it; model: the folder of its config.json. The activation is in
 // config_sentence_transformers.json, or in config.json as sentence_transformers.activation_fn or, of older versions,
 // sbert_ce_default_activation_function. Throws Error, naming the file, on another function than Identity and Sigmoid of
 // PyTorch.

@@ -180,8 +180,16 @@ std::string report_of(const DemoResult& result, const std::string& lengths, cons
 
 }  // namespace
 
+void check_demo(const DemoOptions& options) {
+  constexpr int64_t kMost = 1'000'000;
+  require(options.steps >= 1 && options.steps <= kMost, "steps: got ", options.steps, ", wanted 1 to ",
+          kMost);
+  require(!options.out.empty(), "out: wanted the name of a folder");
+}
+
 DemoResult run_demo(const DemoOptions& options, DemoObserver& observer,
                     const std::function<bool()>& should_stop, size_t width) {
+  check_demo(options);
   const fs::path out = options.out;
   const data::ExampleCorpus corpus = data::example_corpus(kPairs, options.seed);
   write_corpus(out / "data", corpus);

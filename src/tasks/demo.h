@@ -28,6 +28,9 @@ struct DemoOptions {
   }
 };
 
+// Throws Error for options that make no sense, before anything is written.
+void check_demo(const DemoOptions& options);
+
 struct DemoModel {
   std::string name, title, subject;  // "bahdanau" (its folder), "recurrent, with attention",
                                      // "recurrent network with attention"

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "autograd/ops.h"
+#include "base/stop_check.h"
 #include "data/encoder_tokenizer.h"
 #include "data/text.h"
 #include "infer/length_batches.h"
@@ -20,7 +21,7 @@ const LoadedEncoder& with_masked_head(const LoadedEncoder& loaded) {
   const bool made = std::any_of(loaded.fresh.begin(), loaded.fresh.end(),
                                 [](const std::string& name) { return name.starts_with("masked_lm."); });
   require(loaded.network->masked_lm != nullptr && !made, loaded.folder,
-          ": the model was saved without its head for masked tokens; wanted a folder of the kind "
+          ": the model was saved without its head for masked tokens; wanted a folder such as "
           "BertForMaskedLM");
   require(loaded.tokenizer->marks().mask >= 0, loaded.folder,
           ": the vocabulary has no token for masked places");
@@ -189,6 +190,7 @@ Embeddings Embedder::embed(std::span<const std::string> lines) const {
   std::vector<EncodedLine> encoded;
   Embeddings result{Tensor({static_cast<int64_t>(lines.size()), width()}), {}};
   for (const std::string& line : lines) {
+    check_stop();
     encoded.push_back(encode(line));
     result.cut.push_back(encoded.back().cut);
   }
@@ -226,6 +228,7 @@ Embedder::SpanEmbeddings Embedder::embed_spans(std::span<const std::string> line
   std::vector<EncodedLine> encoded;
   SpanEmbeddings result;
   for (const std::string& line : lines) {
+    check_stop();
     encoded.push_back(encode(line));
     result.cut.push_back(encoded.back().cut);
   }

@@ -56,18 +56,19 @@ struct EmbedOptions {
             "(default: as the folder says, or mean)"},
         Field{"normalize", &T::normalize,
               "scale vectors to length 1: yes or no (default: as the folder says, or no)"},
-        Field{"max_tokens", &T::max_tokens,
-              "tokens read of a text, [CLS] and [SEP] included; the rest of a longer text is not read, and a "
-              "notice on standard error says so; 0: as many as the folder says"},
+        Field{
+            "max_tokens", &T::max_tokens,
+            "maximum number of tokens read from a text, including [CLS] and [SEP]; longer texts are cut, and a "
+            "notice on standard error says so; 0: as many as the folder says"},
         Field{"batch_tokens", &T::batch_tokens,
               "tokens read at once; changes speed and memory, not the result"},
         Field{"tokens", &T::tokens,
-              "a vector for each token instead of one for the text, with the characters it stands for; "
+              "print a vector for each token, with its place in characters, instead of one for the text; "
               "[CLS] and [SEP] are left out"},
         Field{
             "chunks", &T::chunks,
-            "a vector for each part of this many tokens, all of them read in one pass (late chunking), with "
-            "the characters of the part; 0: one vector for the text"}};
+            "print a vector for each part of this many tokens, with its place in characters; the whole text is read in "
+            "one pass (late chunking); 0: one vector for the text"}};
   }
 };
 
@@ -104,7 +105,7 @@ class Embedder {
 
  private:
   struct EncodedLine {
-    std::vector<data::TokenSpan> spans;  // of the tokens that are read; filled where spans are asked for
+    std::vector<data::TokenSpan> spans;  // of the tokens that are read; filled where spans are requested
     std::vector<int32_t> ids;            // with their marks
     bool cut = false;
   };
@@ -147,7 +148,7 @@ class MaskFiller {
   nn::Prepared prepared_;
 };
 
-// What load_encoder() is asked for by MaskFiller: the masked-token head.
+// The head that MaskFiller needs from load_encoder(): the masked-token head.
 inline constexpr models::BertHeads kMaskedHead{.masked_lm = true};
 
 }  // namespace fovea::tasks

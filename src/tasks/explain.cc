@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/text.h"
+#include "data/unknown_texts.h"
 #include "explain/attention_page.h"
 #include "tasks/explain_checks.h"
 
@@ -11,10 +12,10 @@ namespace fovea::tasks {
 namespace {
 
 constexpr int64_t kBeam = 5;
-// A map of more is too large to be looked at, and too much to keep of every head.
+// A larger map cannot be read, and takes too much memory for every head.
 constexpr int64_t kMostExplained = 1024;
 
-// Kinds to draw, in the order they are drawn; those that a model lacks only fail when asked for by name.
+// Kinds to draw, in the order they are drawn; those that a model lacks only fail when requested by name.
 std::vector<AttentionKind> chosen_kinds(const AttentionRecord& record, const ExplainOptions& options) {
   const std::string name = options.kind.value_or("cross");
   check_kind(name);
@@ -67,10 +68,20 @@ Figure figure_of(const AttentionRecord& record, const ExplainOptions& options) {
 std::string pairs_of(const AttentionRecord& record, const ExplainOptions& options) {
   check_threshold(options);
   const AttentionChoice choice = single_choice(record, options);
-  require(choice.kind == AttentionKind::cross, "--kind ", kind_name(choice.kind),
-          " does not apply to a .txt file, which holds pairs of source and target words: use --kind cross");
+  require(
+      choice.kind == AttentionKind::cross, "--kind ", kind_name(choice.kind),
+      " does not apply to a .txt file, which contains pairs of source and target words: use --kind cross");
   const WeightMatrix weights = merge_words(choose(record, choice), record.target, record.source);
   return pharaoh(aligned_pairs(weights, options.threshold.value_or(0))) + "\n";
+}
+
+// The line of a sentence that somebody wrote, with its end (fed: with its beginning instead): words that the vocabulary
+// lacks are shown as they are written.
+TokenLine written_line(const data::Tokenizer& tokenizer, const std::string& sentence,
+                       std::vector<int32_t> ids, bool fed = false) {
+  const data::SequenceMarks marks = tokenizer.sequence_marks();
+  ids.insert(fed ? ids.begin() : ids.end(), fed ? marks.begin : marks.end);
+  return token_line(tokenizer, ids, data::texts_of_unknown(tokenizer, sentence, ids));
 }
 
 }  // namespace
@@ -112,7 +123,7 @@ AttentionRecord explain_translation(const LoadedTranslator& loaded, const std::s
   require(data::is_utf8(source), "the sentence is not UTF-8");
   require(!target || data::is_utf8(*target), "the target is not UTF-8");
   const std::vector<int32_t> source_ids = loaded.tokenizers.source->encode(source);
-  require(!source_ids.empty(), "the sentence is empty: nothing to look at");
+  require(!source_ids.empty(), "the sentence is empty: nothing to explain");
   require(static_cast<int64_t>(source_ids.size()) <= kMostExplained, "the sentence has ", source_ids.size(),
           " tokens; attention can be shown of at most ", kMostExplained);
   std::vector<int32_t> target_ids;
@@ -130,6 +141,11 @@ AttentionRecord explain_translation(const LoadedTranslator& loaded, const std::s
     text = std::move(best.text);
   }
   AttentionRecord record = record_attention(loaded, source_ids, target_ids);
+  record.source = written_line(*loaded.tokenizers.source, source, source_ids);
+  if (target) {
+    record.target = written_line(*loaded.tokenizers.target, *target, target_ids);
+    record.fed = written_line(*loaded.tokenizers.target, *target, target_ids, true);
+  }
   record.source_text = source;
   record.target_text = std::move(text);
   record.target_given = target.has_value();
@@ -153,11 +169,12 @@ std::string explain_text(const AttentionRecord& record, const ExplainOptions& op
 Alignment align(const LoadedTranslator& loaded, const std::string& line, const Translation& translation) {
   std::vector<int32_t> source = loaded.tokenizers.source->encode(line);
   if (translation.cut_to > 0) source.resize(static_cast<size_t>(translation.cut_to));
-  const AttentionRecord record = record_attention(loaded, source, translation.tokens, {AttentionKind::cross});
+  AttentionRecord record = record_attention(loaded, source, translation.tokens, {AttentionKind::cross});
+  record.source = written_line(*loaded.tokenizers.source, line, source);
   const AlignmentChoice usual = loaded.alignment.value_or(AlignmentChoice{alignment_layer(record)});
   const AttentionChoice choice{AttentionKind::cross, usual.layer, usual.head};
   return {record.source.words, record.target.words,
-          merge_words(choose(record, choice), record.target, record.source)};
+          merge_words(choose(record, choice), record.target, record.source), record.source.unknown};
 }
 
 }  // namespace fovea::tasks

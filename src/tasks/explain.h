@@ -1,4 +1,4 @@
-// Showing what a translator looks at: from a model folder and a sentence to pictures, a page, weights and
+// Showing what a translator attends to: from a model folder and a sentence to pictures, a page, weights and
 // alignments.
 #pragma once
 
@@ -32,19 +32,21 @@ struct ExplainOptions {
             "translator, captioner: explain this translation or caption (default: the one that the model finds)"},
         Field{"kind", &T::kind,
               "attention to show: cross (translation to source), encoder (source to itself), decoder "
-              "(translation to what is written of it) or all (default: cross; of a text classifier, the "
+              "(translation to its own earlier words) or all (default: cross; for a text classifier, the "
               "weights of its words)"},
-        Field{"layer", &T::layer,
-              "show one layer, counted from 0, or rollout (default: all; the layer of alignments where one "
-              "map is shown)"},
-        Field{"head", &T::head,
-              "show one head, counted from 0, or average (default: all; average where one map is shown)"},
+        Field{
+            "layer", &T::layer,
+            "show one layer, counted from 0, or rollout (default: all; where only one map is shown, the layer "
+            "that shows alignments best)"},
+        Field{
+            "head", &T::head,
+            "show one head, counted from 0, or average (default: all; where only one map is shown, average)"},
         Field{"units", &T::units, "rows and columns of a map: words, or tokens (sub-words) (default: words)"},
         Field{"threshold", &T::threshold,
               ".txt: write every pair with at least this weight, from 0 to 1 (default: the strongest source "
               "word of each target word)"},
         Field{"beam", &T::beam,
-              "hypotheses kept while translating or captioning; 1 is greedy search (default 5)"},
+              "beam search: hypotheses kept while translating or captioning; 1 is greedy search (default 5)"},
         Field{
             "smooth", &T::smooth,
             "captioner: blend the weights of neighbouring places instead of showing the grid that the model sees"}};
@@ -55,7 +57,7 @@ struct ExplainOptions {
 // a file's ending, or empty for a terminal.
 void check_explain(const FolderContents& contents, const ExplainOptions& options, const std::string& form);
 
-// Feeds the pair to the model and keeps what it looks at: without layers where the model has no attention.
+// Feeds the pair to the model and keeps its attention weights: no layers where the model has no attention.
 AttentionRecord observe_attention(const LoadedTranslator& loaded, std::span<const int32_t> source,
                                   std::span<const int32_t> target, std::vector<AttentionKind> kinds);
 // The same; throws Error when the model has no attention.
@@ -82,6 +84,7 @@ std::string explain_text(const AttentionRecord& record, const ExplainOptions& op
 struct Alignment {
   std::vector<std::string> source, target;
   WeightMatrix weights;
+  std::vector<int32_t> unknown = {};  // places in `source` of words that the vocabulary lacks
 };
 // An empty line or translation gives no words but the ends.
 Alignment align(const LoadedTranslator& loaded, const std::string& line, const Translation& translation);

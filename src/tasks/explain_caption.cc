@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "data/unknown_texts.h"
+#include "explain/attention_record.h"
 #include "explain/report.h"
 #include "explain/shades.h"
 #include "tasks/explain.h"
@@ -18,13 +20,22 @@ std::string gate_text(const CaptionExplanation& e, const ShownCaptionWord& word)
   return text;
 }
 
+std::string shown(const ShownCaptionWord& word) {
+  return word.unknown ? marked_unknown(word.word) : word.word;
+}
+
+bool has_unknown(const CaptionExplanation& e) {
+  return std::any_of(e.words.begin(), e.words.end(),
+                     [](const ShownCaptionWord& word) { return word.unknown; });
+}
+
 Overlay overlay_of(const CaptionExplanation& e) {
   return {.title = "the picture", .height = e.size, .width = e.size, .pixels = e.pixels};
 }
 
 Overlay overlay_of(const CaptionExplanation& e, const ShownCaptionWord& word, bool smooth) {
   Overlay overlay = overlay_of(e);
-  overlay.title = word.word + (e.gated ? "   " + gate_text(e, word) : "");
+  overlay.title = shown(word) + (e.gated ? "   " + gate_text(e, word) : "");
   overlay.rows = e.rows;
   overlay.columns = e.columns;
   overlay.weights = word.weights;
@@ -45,7 +56,7 @@ StrongestPlace strongest(const CaptionExplanation& e, const ShownCaptionWord& wo
 // word, gate, row, column, weight
 std::vector<std::string> cells_of(const CaptionExplanation& e, const ShownCaptionWord& word) {
   const StrongestPlace place = strongest(e, word);
-  std::vector<std::string> cells{word.word};
+  std::vector<std::string> cells{shown(word)};
   if (e.gated) cells.push_back(weight_text(word.gate));
   cells.insert(cells.end(),
                {std::to_string(place.row), std::to_string(place.column), weight_text(place.weight, 3)});
@@ -56,6 +67,7 @@ Json to_json(const CaptionExplanation& e) {
   Json words = Json::array();
   for (const ShownCaptionWord& word : e.words) {
     Json one{{"word", word.word}};
+    if (word.unknown) one["unknown"] = true;
     if (e.gated) one["gate"] = value_to_json(word.gate);
     one["weights"] = Json::array();
     for (int64_t r = 0; r < e.rows; ++r)
@@ -74,13 +86,14 @@ std::string page(const CaptionExplanation& e, bool smooth) {
   Report report(e.caption.text, e.model);
   std::vector<Report::HoverWord> words;
   for (const ShownCaptionWord& word : e.words)
-    words.push_back({word.word, gate_text(e, word), overlay_png(overlay_of(e, word, smooth), zoom)});
+    words.push_back({shown(word), gate_text(e, word), overlay_png(overlay_of(e, word, smooth), zoom)});
   report.hover(
       overlay_png(overlay_of(e), zoom),
       message(
           "Point at a word to see where the model looked when it wrote it: blue is the smallest weight, orange "
           "the largest of that word.",
-          e.gated ? " β is the gate: how much the picture mattered for that word." : ""),
+          e.gated ? " β is the gate: how much the picture mattered for that word." : "",
+          has_unknown(e) ? " Words in ‹ › are not in the model's vocabulary." : ""),
       words);
   report.heading("Strongest places");
   std::vector<std::vector<std::string>> rows;
@@ -126,12 +139,17 @@ CaptionExplanation explain_caption(const LoadedCaptioner& loaded, std::vector<ui
   const models::CaptionModel::Trace trace = loaded.network->trace(caption_batch(features, tokens));
   result.gated = trace.gates.defined();
   const int64_t places = loaded.encoder.places();
-  const std::vector<int32_t> word_of = loaded.tokenizer->words(tokens);
+  // A caption that the model wrote itself has no other text behind it.
+  const TokenLine line =
+      token_line(*loaded.tokenizer, tokens,
+                 data::texts_of_unknown(*loaded.tokenizer, caption ? result.caption.text : "", tokens));
   for (size_t first = 0, end; first < tokens.size(); first = end) {
-    for (end = first + 1; end < tokens.size() && word_of[end] == word_of[first];) ++end;
+    for (end = first + 1; end < tokens.size() && line.word_of[end] == line.word_of[first];) ++end;
     const auto pieces = static_cast<float>(end - first);
-    ShownCaptionWord word{loaded.tokenizer->decode({tokens.data() + first, end - first}), 1,
+    ShownCaptionWord word{line.words[static_cast<size_t>(line.word_of[first])], 1,
                           std::vector<float>(static_cast<size_t>(places))};
+    word.unknown =
+        std::find(line.unknown.begin(), line.unknown.end(), line.word_of[first]) != line.unknown.end();
     if (result.gated) word.gate = 0;
     for (size_t t = first; t < end; ++t) {
       const float* const row = trace.weights.data() + static_cast<int64_t>(t) * trace.weights.size(1);
@@ -145,6 +163,7 @@ CaptionExplanation explain_caption(const LoadedCaptioner& loaded, std::vector<ui
 
 OverlayFigure words_figure(const CaptionExplanation& e, bool smooth) {
   OverlayFigure figure{.title = e.caption.text, .panels = {overlay_of(e)}, .across = 5};
+  if (has_unknown(e)) figure.note = kUnknownLegend;
   for (const ShownCaptionWord& word : e.words) figure.panels.push_back(overlay_of(e, word, smooth));
   return figure;
 }
@@ -166,11 +185,12 @@ std::string explain_caption_text(const CaptionExplanation& e) {
   for (const ShownCaptionWord& word : e.words) {
     const StrongestPlace place = strongest(e, word);
     text += message(
-        "  ", word.word,
-        std::string(std::max<size_t>(16, terminal_width(word.word) + 1) - terminal_width(word.word), ' '),
+        "  ", shown(word),
+        std::string(std::max<size_t>(16, terminal_width(shown(word)) + 1) - terminal_width(shown(word)), ' '),
         "row ", place.row, ", column ", place.column, ", weight ", weight_text(place.weight, 3),
         e.gated ? ", " + gate_text(e, word) : "", "\n");
   }
+  if (has_unknown(e)) text += std::string(kUnknownLegend) + "\n";
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Showing where a captioner looks: for every word of a caption the weight of each place of the picture, and the gate that
+// Showing what a captioner attends to: for every word of a caption the weight of each place of the picture, and the gate that
 // says how much the picture mattered.
 #pragma once
 
@@ -16,6 +16,7 @@ struct ShownCaptionWord {
   std::string word;
   float gate = 1;              // 1 where the model has none
   std::vector<float> weights;  // [rows, columns]
+  bool unknown = false;        // not in the model's vocabulary: shown as "‹word›"
 };
 
 struct CaptionExplanation {

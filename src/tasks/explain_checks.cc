@@ -62,7 +62,7 @@ void check_explain_translator(const ExplainOptions& o, const std::string& form, 
             {"--layer", o.layer.has_value()},
             {"--head", o.head.has_value()},
             {"--units", o.units.has_value()}},
-           " does not apply to a ", form, " file, which holds every kind, layer and head");
+           " does not apply to a ", form, " file, which contains every kind, layer and head");
   if (form != ".txt") refuse({{"--threshold", o.threshold.has_value()}}, " applies to .txt files only");
   if (o.target)
     refuse({{"--beam", o.beam.has_value()}}, " does not apply with --target: nothing is translated");
@@ -80,8 +80,10 @@ void check_explain_text_classifier(const ExplainOptions& o, const std::string& f
   require(*o.kind == "encoder", "--kind: got ", in_quotes(*o.kind), ", wanted encoder; ", is);
   if (form == ".json" || form == ".txt")
     refuse({{"--kind", true}}, " does not apply to a ", form,
-           form == ".json" ? " file, which holds everything" : " file, which holds words and their weights");
-  if (form == ".html") refuse(of_heads, " does not apply to a .html file, which holds every layer and head");
+           form == ".json" ? " file, which contains everything"
+                           : " file, which contains words and their weights");
+  if (form == ".html")
+    refuse(of_heads, " does not apply to a .html file, which contains every layer and head");
 }
 
 void refuse_except(const ExplainOptions& options, std::initializer_list<std::string_view> taken,
@@ -104,8 +106,8 @@ void check_explain_image(const ExplainOptions& o, const std::string& form, const
   const std::initializer_list<Given> of_heads = {{"--layer", o.layer.has_value()},
                                                  {"--head", o.head.has_value()}};
   if (form == ".json" || form == ".html")
-    refuse(of_heads, " does not apply to a ", form, " file, which holds every layer and head");
-  if (form == ".txt") refuse(of_heads, " does not apply to a .txt file, which holds probabilities");
+    refuse(of_heads, " does not apply to a ", form, " file, which contains every layer and head");
+  if (form == ".txt") refuse(of_heads, " does not apply to a .txt file, which contains probabilities");
 }
 
 void check_explain_captioner(const ExplainOptions& o, const std::string& form, const std::string& is) {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "data/text.h"
+#include "data/unknown_texts.h"
 #include "explain/attention_maps.h"
 #include "explain/attention_page.h"
 #include "explain/report.h"
@@ -17,10 +18,11 @@ namespace {
 
 // Words of one sentence, tokens [begin, end) of all.
 WeighedSentence weigh_words(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,
-                            const float* weights) {
-  const TokenLine line = token_line(tokenizer, ids);
+                            std::span<const std::string> written, const float* weights) {
+  const TokenLine line = token_line(tokenizer, ids, written);
   WeighedSentence sentence;
   for (const std::string& word : line.words) sentence.words.push_back({word});
+  for (const int32_t place : line.unknown) sentence.words[static_cast<size_t>(place)].unknown = true;
   for (size_t i = 0; i < ids.size(); ++i)
     sentence.words[static_cast<size_t>(line.word_of[i])].weight += weights[i];
   return sentence;
@@ -30,9 +32,10 @@ WeighedSentence weigh_words(const data::Tokenizer& tokenizer, std::span<const in
 struct PooledText {
   std::span<const int32_t> ids;
   int64_t token = 0;
-  int64_t word_row = 0;  // of its first sentence, or of itself
-  int64_t text_row = 0;  // of `sentences`
-  int64_t first = 0;     // of a pair: tokens of its first text
+  int64_t word_row = 0;                       // of its first sentence, or of itself
+  int64_t text_row = 0;                       // of `sentences`
+  int64_t first = 0;                          // of a pair: tokens of its first text
+  std::span<const std::string> written = {};  // what unknown tokens stand for; empty: does not matter
 };
 
 // The words of a text with their weights, and the rows that were used. Texts of a pair that were read apart, and sentences
@@ -51,8 +54,10 @@ TextMap weigh_text(const data::Tokenizer& tokenizer, PooledText& text, const Wei
     if (map.sentences_weigh) loaded = data::sentence_lengths(own, loaded).tokens;
     for (const int64_t part : loaded) {
       const float* row = words.values.data() + text.word_row * words.columns + text.token + begin;
-      map.sentences.push_back(weigh_words(
-          tokenizer, text.ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(part)), row));
+      const auto at = static_cast<size_t>(begin), size = static_cast<size_t>(part);
+      map.sentences.push_back(
+          weigh_words(tokenizer, text.ids.subspan(at, size),
+                      text.written.empty() ? text.written : text.written.subspan(at, size), row));
       if (map.sentences_weigh) map.sentences.back().weight = sentences.at(text.text_row, text.word_row);
       ++text.word_row;
       begin += part;
@@ -73,6 +78,7 @@ TokenLine with_added(TokenLine line, int64_t added) {
   }
   all.tokens.insert(all.tokens.end(), line.tokens.begin(), line.tokens.end());
   all.words.insert(all.words.end(), line.words.begin(), line.words.end());
+  for (const int32_t word : line.unknown) all.unknown.push_back(word + static_cast<int32_t>(added));
   for (const int32_t word : line.word_of) all.word_of.push_back(word + static_cast<int32_t>(added));
   return all;
 }
@@ -148,7 +154,7 @@ WeighedPredictions classify_weighed(const LoadedClassifier& loaded, const data::
 
 ClassifierExplanation explain_classifier(const LoadedClassifier& loaded, const std::string& text) {
   require(data::is_utf8(text), "the text is not UTF-8");
-  require(!data::strip(text).empty(), "the text is empty: nothing to look at");
+  require(!data::strip(text).empty(), "the text is empty: nothing to explain");
   bool cut = false;
   const data::EncodedText encoded = encode_input(text, *loaded.tokenizer, loaded.encoding, cut);
   const std::vector<int32_t>& ids = encoded.ids;
@@ -170,7 +176,9 @@ ClassifierExplanation explain_classifier(const LoadedClassifier& loaded, const s
   for (const int64_t place : view.global) result.global.push_back(view.added + place);
   result.record.model = loaded.model;
   result.record.source_text = text;
-  result.record.source = with_added(token_line(*loaded.tokenizer, ids), view.added);
+  const std::vector<std::string> written =
+      data::texts_of_unknown(text, *loaded.tokenizer, loaded.encoding, encoded);
+  result.record.source = with_added(token_line(*loaded.tokenizer, ids, written), view.added);
   result.record.layers = recorder.heads.take();
   if (recorder.words.rows == 0 && !result.record.layers.empty())
     recorder.words = reached(result.record, view, count);
@@ -181,7 +189,7 @@ ClassifierExplanation explain_classifier(const LoadedClassifier& loaded, const s
                                                  kMostExplainedTokens)
                                        : message("a model of kind ", in_quotes(loaded.model),
                                                  " that keeps only its last state has no attention to show"));
-  PooledText whole{.ids = ids};
+  PooledText whole{.ids = ids, .written = written};
   // LSTM and HAN read the texts of a pair apart.
   const int64_t texts_read = recorder.sentences.rows > 0 ? recorder.sentences.rows : recorder.words.rows;
   if (texts_read > 1) whole.first = encoded.first;
@@ -210,13 +218,15 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
     report.text(e.words);
     report.paragraph(e.words.sentences_weigh
                          ? "The weight of a word in the text is its weight in its sentence times the weight "
-                           "of the sentence, which stands before it. Point at a word to read its weight."
+                           "of the sentence, which is shown before it. Point at a word to read its weight."
                          : "The weights of all words add up to 1. Point at a word to read its weight.");
     if (e.record.model == "lstm" || e.record.model == "han")
       report.paragraph(
           "The network is recurrent: its state at a word also carries the words around it. A weight says "
           "where "
           "the network read, not which word it needed.");
+    if (e.words.has_unknown())
+      report.paragraph("Words in ‹ › are not in the model's vocabulary: the model read an unknown token.");
     if (e.words.has_global())
       report.paragraph("Words in a frame are global tokens: they see and are seen by the whole text.");
     if (!rows.empty()) {
@@ -229,7 +239,7 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
     std::string text;
     for (const WeighedSentence& sentence : e.words.sentences)
       for (const WeighedWord& word : sentence.words)
-        text += message(word.text, '\t', sentence.weight * word.weight, '\n');
+        text += message(word.text, '\t', sentence.weight * word.weight, word.unknown ? "\tunknown\n" : "\n");
     return text;
   }
   if (ending != ".json") return draw(e.words, picture_format(path));
@@ -240,13 +250,15 @@ std::string explain_classifier_file(const ClassifierExplanation& e, const Explai
   if (e.added > 0) json["added_global"] = e.added;
   json["sentences"] = Json::array();
   for (const WeighedSentence& sentence : e.words.sentences) {
-    Json words = Json::array(), weights = Json::array();
+    Json words = Json::array(), weights = Json::array(), unknown = Json::array();
     for (const WeighedWord& word : sentence.words) {
+      if (word.unknown) unknown.push_back(words.size());
       words.push_back(word.text);
       weights.push_back(value_to_json(word.weight));
     }
     json["sentences"].push_back(
         {{"weight", value_to_json(sentence.weight)}, {"words", words}, {"weights", weights}});
+    if (!unknown.empty()) json["sentences"].back()["unknown"] = std::move(unknown);
   }
   if (!e.record.layers.empty()) json["attention"] = attention_json(e.record);
   return json.dump() + "\n";

@@ -1,4 +1,4 @@
-// Showing what a classifier looks at: from a model folder and a text to shaded words, pictures and a page.
+// Showing what a text classifier attends to: from a model folder and a text to shaded words, pictures and a page.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,7 @@ struct ClassifierExplanation {
   // The share of the words that carry 90 % of the weight, the largest first.
   double words_for_90 = 0;
   // Places of the global tokens among the tokens of record.source; the first `added` tokens there are learned ones
-  // that stand in front of the text.
+  // that are in front of the text.
   std::vector<int64_t> global = {};
   int64_t added = 0;
   // Every layer and head of a Transformer, over the text as source; without layers for other models.
@@ -50,7 +50,7 @@ WeighedPredictions classify_weighed(const LoadedClassifier& loaded, const data::
 ClassifierExplanation explain_classifier(const LoadedClassifier& loaded, const std::string& text);
 
 // The file's bytes, by its ending: .png, .svg, .pdf (the shaded text), .html (the same with probabilities),
-// .json (everything), .txt (a word and its weight a line).
+// .json (everything), .txt (a word and its weight a line, and "unknown" where the vocabulary lacks the word).
 // With options.kind, .png, .svg, .pdf and .html show the heads of a Transformer instead.
 std::string explain_classifier_file(const ClassifierExplanation& explanation, const ExplainOptions& options,
                                     const std::filesystem::path& path);

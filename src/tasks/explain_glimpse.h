@@ -1,4 +1,4 @@
-// Showing where a glimpse classifier looks, what it sees there, and its probabilities after every glimpse.
+// Showing the glimpses of a glimpse classifier: where each is, what it sees, and the probabilities after it.
 #pragma once
 
 #include <filesystem>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "explain/report.h"
+#include "explain/shades.h"
 #include "tasks/explain_checks.h"
 
 namespace fovea::tasks {
@@ -30,7 +31,12 @@ class GateRecorder : public AttentionObserver {
     if (call.site.kind == AttentionSite::Kind::self) return heads.observe(call, capture, captured);
     const Tensor weights = captured.weights.contiguous();
     const AttentionSite& site = call.site;
-    ShownGate gate{std::string(call.name), call.queries, call.keys, {}, site.grid_height > 0};
+    ShownGate gate{.name = std::string(call.name),
+                   .stage = site.layer,
+                   .block = site.block,
+                   .rows = call.queries,
+                   .columns = call.keys,
+                   .of_places = site.grid_height > 0};
     if (gate.of_places) {
       gate.rows = site.grid_height;
       gate.columns = site.grid_width;
@@ -42,11 +48,8 @@ class GateRecorder : public AttentionObserver {
   AttentionRecorder heads{{AttentionKind::encoder}};
 };
 
-// "stages.2.0.gate.spatial" -> "stage 2, block 0".
-std::string block_name(const std::string& name) {
-  const size_t first = name.find('.'), second = name.find('.', first + 1), third = name.find('.', second + 1);
-  return "stage " + name.substr(first + 1, second - first - 1) + ", block " +
-         name.substr(second + 1, third - second - 1);
+std::string block_name(const ShownGate& gate) {
+  return message("stage ", gate.stage, ", block ", gate.block);
 }
 
 std::vector<uint8_t> in_colour(const ImageExplanation& e) {
@@ -210,8 +213,8 @@ OverlayFigure places_figure(const ImageExplanation& e, const ExplainOptions& opt
   figure.panels.push_back({"the picture", e.form.height, e.form.width, pixels});
   for (const ShownGate& gate : e.gates)
     if (gate.of_places)
-      figure.panels.push_back({block_name(gate.name), e.form.height, e.form.width, pixels, gate.rows,
-                               gate.columns, gate.weights});
+      figure.panels.push_back(
+          {block_name(gate), e.form.height, e.form.width, pixels, gate.rows, gate.columns, gate.weights});
   if (!weighs_patches(e)) return figure;
   for (PatchMap& map : patch_maps(e, options))
     figure.panels.push_back({std::move(map.title), e.form.height, e.form.width, pixels, e.grid_rows,
@@ -235,9 +238,9 @@ HeatMap channels_map(const ImageExplanation& e) {
   };
   for (const ShownGate& gate : e.gates) {
     if (gate.of_places) continue;
-    if (!of_branches(gate)) add_row(block_name(gate.name), gate, 0, 1);
+    if (!of_branches(gate)) add_row(block_name(gate), gate, 0, 1);
     for (int64_t branch = 0; of_branches(gate) && branch < gate.columns; ++branch)
-      add_row(block_name(gate.name) + ", " + branch_name(branch), gate, branch, gate.columns);
+      add_row(block_name(gate) + ", " + branch_name(branch), gate, branch, gate.columns);
   }
   map.cell = map.column_count > 64 ? 6 : 12;
   map.row_height = 16;
@@ -263,7 +266,7 @@ std::string explain_image_file(const ImageExplanation& explanation, const std::f
 std::string explain_image_text(const ImageExplanation& e, size_t width, const ExplainOptions& options) {
   HeatMap map;
   if (weighs_patches(e)) {
-    // Of several maps the last layer's average, or what was asked for.
+    // Of several maps the last layer's average, or what was requested.
     const int64_t last = e.attention.layers.back().layer;
     PatchMap one = patch_map(e, chosen_layer(options).value_or(last),
                              chosen_head(options).value_or(AttentionChoice::kAverage));
@@ -275,8 +278,8 @@ std::string explain_image_text(const ImageExplanation& e, size_t width, const Ex
     const ShownGate* places = nullptr;
     for (const ShownGate& gate : e.gates)
       if (gate.of_places && gate.rows >= 8) places = &gate;
-    if (places == nullptr) return shade(channels_map(e), width) + channels_caption(e) + "\n";
-    map.title = block_name(places->name);
+    if (places == nullptr) return shade(channels_map(e), width) + wrapped(channels_caption(e), width);
+    map.title = block_name(*places);
     map.row_count = places->rows;
     map.column_count = places->columns;
     map.weights = places->weights;
@@ -285,6 +288,8 @@ std::string explain_image_text(const ImageExplanation& e, size_t width, const Ex
   const auto [least, most] = std::minmax_element(map.weights.begin(), map.weights.end());
   const float low = *least;
   map.largest = std::max(1e-6f, *most - low);
+  map.note = message("weight of each place, from ", weight_text(low), " (blank) to ", weight_text(*most),
+                     " (", block_of(1), ")");
   for (float& weight : map.weights) weight -= low;
   return shade(map, width);
 }

@@ -1,4 +1,4 @@
-// Showing what an image classifier looks at: the gates of every block, laid over the picture where they speak
+// Showing what an image classifier attends to: the gates of every block, laid over the picture where they speak
 // of places; or the self-attention of a vision Transformer's class token over the patches.
 #pragma once
 
@@ -16,11 +16,11 @@ namespace fovea::tasks {
 
 // The weights of one gate.
 struct ShownGate {
-  std::string name;  // "stages.0.1.gate.spatial"
-  int64_t rows = 0,
-          columns =
-              0;  // of places: the map's; of channels: 1 and their number; of branches: channels, branches
-  std::vector<float> weights;
+  std::string name;              // "stages.0.1.gate.spatial"
+  int64_t stage = 0, block = 0;  // counted from 0
+  // Of places: the map's; of channels: 1 and their number; of branches: channels, branches.
+  int64_t rows = 0, columns = 0;
+  std::vector<float> weights = {};
   bool of_places = false;
 };
 

@@ -19,6 +19,12 @@ namespace {
 // More tokens of a sequence make maps too large to keep.
 constexpr int64_t kMostTokens = 2048;
 
+void check_shown(const LoadedSeriesModel& loaded, int64_t steps) {
+  const int64_t tokens = loaded.network->form().tokens(steps);
+  require(tokens <= kMostTokens, "a series of ", tokens, " tokens; attention can be shown of at most ",
+          kMostTokens, ": train with a larger --patch");
+}
+
 // How much the answer takes from each token's state: by pooling, or as the output layer reads it.
 std::vector<double> pooled_weights(const LoadedSeriesModel& loaded, const PoolingRecorder& seen,
                                    const Tensor& summary, int64_t sequence, int64_t tokens) {
@@ -38,8 +44,6 @@ std::vector<double> pooled_weights(const LoadedSeriesModel& loaded, const Poolin
 // The weight of each token of one sequence; they sum to 1.
 std::vector<double> token_weights(const LoadedSeriesModel& loaded, const Tensor& x, int64_t sequence) {
   const int64_t tokens = x.size(0);
-  require(tokens <= kMostTokens, "a series of ", tokens, " tokens; attention can be shown of at most ",
-          kMostTokens, ": train with a larger --patch");
   PoolingRecorder recorder(true);
   Tensor summary;
   {
@@ -139,6 +143,7 @@ std::string number_text(float value) {
 
 SeriesExplanation explain_forecast(const LoadedSeriesModel& loaded, const data::SeriesTable& table,
                                    const std::string& name) {
+  check_shown(loaded, loaded.steps_in);
   const SeriesRows rows = rows_of(loaded, table, name);
   require(rows.count() >= loaded.steps_in, name, ": ", rows.count(), " rows, wanted at least ",
           loaded.steps_in);
@@ -174,6 +179,7 @@ SeriesExplanation explain_forecast(const LoadedSeriesModel& loaded, const data::
 }
 
 SeriesExplanation explain_case(const LoadedSeriesModel& loaded, const data::SeriesCases& cases) {
+  check_shown(loaded, cases.length(0));
   data::SeriesCases one = cases;
   one.starts.resize(2);
   one.values.resize(static_cast<size_t>(one.starts[1] * one.features));

@@ -1,4 +1,4 @@
-// Showing what a model of number sequences looks at: which past steps and features carried the weight.
+// Showing what a model of number sequences attends to: which past steps and features carried the weight.
 //
 // Attention says how much each token (a step, or a patch of steps) weighs: the weights of pooling, or what the
 // output layer reads of each token, through the rollout of the encoder's layers. Within a token the weight is

@@ -18,7 +18,7 @@ enum class FolderKind {
   image_classifier,
   series,  // a model of number sequences
   partition,
-  glimpse_classifier,  // looks at a picture glimpse by glimpse
+  glimpse_classifier,  // sees a picture in several glimpses
   clip_classifier,
   captioner,
   encoder,  // of the BERT family, without a classifier
@@ -29,7 +29,7 @@ std::string_view name_of(FolderKind kind);
 // What a model reads.
 enum class InputForm { text, picture, clip, numbers };
 
-// What can be asked of a folder.
+// What a folder can be used for.
 enum class Ability { translate, classify, caption, partition, predict, explain, rerank, embed, fill };
 // The verb: "translate"
 std::string_view name_of(Ability ability);
@@ -44,7 +44,7 @@ struct FolderContents {
   std::vector<Ability> abilities;           // in the order of the enum
   bool pretrained = false;                  // in Hugging Face's format rather than Fovea's
   Json settings = Json::object();           // of the model
-  std::vector<std::string> languages = {};  // that a multilingual translator can be asked for: ">>fra<<"
+  std::vector<std::string> languages = {};  // target languages of a multilingual translator: ">>fra<<"
   std::vector<std::string> lacks = {};      // what would make more of it possible, for people
 
   InputForm input() const;

@@ -132,7 +132,7 @@ void FolderContents::require_can(Ability ability) const {
   if (ability == Ability::explain && record_of(kind).trained_by != nullptr)
     fail(is, " without attention: there is nothing to explain");
   if (ability == Ability::fill && pretrained)
-    fail(is, " without a head for masked tokens; fill needs a folder of the kind BertForMaskedLM");
+    fail(is, " without a head for masked tokens; fill needs a folder such as BertForMaskedLM");
   std::string made_by;
   for (const KindRecord& record : kKinds)
     if (record.ability == ability && record.trained_by != nullptr)

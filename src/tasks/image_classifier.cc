@@ -50,7 +50,7 @@ LoadedImageClassifier load_image_classifier(const std::filesystem::path& folder,
   require(loaded.moments.mean.size() == channels && loaded.moments.deviation.size() == channels &&
               std::all_of(loaded.moments.deviation.begin(), loaded.moments.deviation.end(),
                           [](float deviation) { return deviation > 0; }),
-          where, ": mean and deviation must hold a number for each of ", channels,
+          where, ": mean and deviation must have a number for each of ", channels,
           " channels, deviations above 0");
   require(static_cast<int64_t>(loaded.labels.size()) == loaded.network->classes(), where, ": ",
           loaded.labels.size(), " labels for ", loaded.network->classes(), " classes");

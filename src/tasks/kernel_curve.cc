@@ -98,7 +98,7 @@ Json to_json(const KernelCurve& curve) {
           {"weights", curve.weights}};
 }
 
-// `most` pictures at even distances: pictures stand by class.
+// `most` pictures at even distances: pictures are sorted by class.
 data::Pictures evenly_chosen(data::Pictures all, int64_t most) {
   if (most == 0 || most >= all.count()) return all;
   data::Pictures chosen{.form = all.form, .pixels = {}, .labels = {}, .classes = all.classes};
@@ -113,7 +113,7 @@ data::Pictures evenly_chosen(data::Pictures all, int64_t most) {
 
 }  // namespace
 
-Tensor scaled_content(const Tensor& image, double scale, const std::vector<float>& mean) {
+Tensor scaled_content(const Tensor& image, double scale) {
   const int64_t height = image.size(0), width = image.size(1), channels = image.size(2);
   const auto of = [&](int64_t side, double factor) {
     return std::max<int64_t>(1, std::llround(static_cast<double>(side) * factor));
@@ -123,10 +123,19 @@ Tensor scaled_content(const Tensor& image, double scale, const std::vector<float
     return data::resize(middle.contiguous(), height, width);
   }
   const Tensor small = data::resize(image, of(height, scale), of(width, scale)).contiguous();
-  const Tensor out(image.shape());
-  for (int64_t i = 0; i < out.count(); ++i) out.data()[i] = mean[static_cast<size_t>(i % channels)];
+  // Place i of an axis whose picture of `size` begins at `first`, in a row of pictures that mirror each other.
+  const auto mirrored = [](int64_t i, int64_t first, int64_t size) {
+    const int64_t place = ((i - first) % (2 * size) + 2 * size) % (2 * size);
+    return place < size ? place : 2 * size - 1 - place;
+  };
   const int64_t top = (height - small.size(0)) / 2, left = (width - small.size(1)) / 2;
-  out.narrow(0, top, small.size(0)).narrow(1, left, small.size(1)).copy_from(small);
+  const Tensor out(image.shape());
+  for (int64_t h = 0; h < height; ++h)
+    for (int64_t w = 0; w < width; ++w) {
+      const int64_t row = mirrored(h, top, small.size(0)), column = mirrored(w, left, small.size(1));
+      std::copy_n(small.data() + (row * small.size(1) + column) * channels, channels,
+                  out.data() + (h * width + w) * channels);
+    }
   return out;
 }
 
@@ -144,9 +153,7 @@ KernelCurve kernel_curve(const LoadedImageClassifier& loaded, const data::Pictur
       const int64_t count = std::min(kBatch, pictures.count() - first);
       const Tensor x(Shape{count, form.height, form.width, form.channels});
       for (int64_t i = 0; i < count; ++i) {
-        const Tensor one =
-            scaled_content(floats_of(pictures.picture(first + i), form), scale, loaded.moments.mean)
-                .contiguous();
+        const Tensor one = scaled_content(floats_of(pictures.picture(first + i), form), scale).contiguous();
         normalise(one, loaded.moments);
         std::copy_n(one.data(), one.count(), x.data() + i * one.count());
       }

@@ -15,12 +15,13 @@ struct KernelCurve {
   std::vector<std::string> blocks;  // "stage 0, block 0"
   // [scale][block]: the weight of the block's largest kernel, averaged over channels and pictures.
   std::vector<std::vector<double>> weights;
-  int64_t pictures = 0;  // looked at
+  int64_t pictures = 0;  // used
 };
 
 // A picture whose content is `scale` times as large around its middle: above 1 the middle is cut out and
-// enlarged; below 1 the picture is shrunk and surrounded by the mean colour. image: [height, width, channels].
-Tensor scaled_content(const Tensor& image, double scale, const std::vector<float>& mean);
+// enlarged; below 1 the picture is shrunk and surrounded by its mirror images, because a frame of one colour is something
+// that the gates respond to by itself. image: [height, width, channels].
+Tensor scaled_content(const Tensor& image, double scale);
 
 // Every picture at every scale. Throws Error when the model has no selective kernels.
 KernelCurve kernel_curve(const LoadedImageClassifier& loaded, const data::Pictures& pictures,

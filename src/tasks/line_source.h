@@ -26,7 +26,7 @@ class LineSource {
 
   // False at the end. Throws FileError when reading fails.
   bool next(SourceLine& line);
-  // Whether more has arrived: false means that whoever writes may be waiting for an answer.
+  // Whether more has arrived: false means that the writer may be waiting for an answer.
   bool waiting() const { return reader_.waiting(); }
 
  private:

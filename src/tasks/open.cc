@@ -29,9 +29,11 @@ std::unique_ptr<OpenFolder> open_kind(FolderContents contents, Ability purpose, 
 
 }  // namespace
 
-Input read_input(const std::filesystem::path& path) {
+Input read_input(const std::filesystem::path& path, InputForm form) {
   return errors_as<FileError>([&] {
     if (!is_folder(path)) return Input{read_text(path, kLargestInput), path.string()};
+    require(form == InputForm::clip, path.string(), " is a folder; wanted a ",
+            form == InputForm::numbers ? "table or a .ts file" : "picture file");
     Input clip{"", path.string()};
     uint64_t bytes = 0;
     for (const std::filesystem::path& frame : data::frames_in(path)) {

@@ -35,8 +35,9 @@ struct Input {
   // Of a clip: the bytes of its picture files, in order; content is then empty.
   std::vector<std::string> frames = {};
 };
-// A file as an input, or a folder of frames as a clip. Throws FileError naming the file when it cannot be read.
-Input read_input(const std::filesystem::path& path);
+// A file as an input, or a folder of frames as a clip. Throws FileError naming the file when it cannot be read, or when it
+// is a folder and `form` is not clip.
+Input read_input(const std::filesystem::path& path, InputForm form = InputForm::clip);
 
 struct OpenOptions {
   std::optional<Ability> purpose = {};  // empty: what the folder is for
@@ -67,7 +68,7 @@ struct AnsweredTranslation {
   std::optional<Alignment> alignment = {};
 };
 
-// What a model says of one input. Which member is filled depends on what was asked.
+// A model's answer for one input. Which member is filled depends on the kind of model and the options.
 struct Answer {
   std::string error = {};  // why the input cannot be used; nothing else is then filled
   int64_t cut_to = 0;      // tokens read of an input that has more; 0: all
@@ -76,6 +77,7 @@ struct Answer {
   std::vector<Caption> captions = {};                  // caption: n_best, best first
   std::optional<std::vector<std::pair<std::string, float>>> words =
       {};                                              // classify, with AnswerOptions::words
+  std::vector<int64_t> unknown = {};                   // places in `words` of those that the vocabulary lacks
   float score = 0;                                     // rerank
   std::vector<float> vector = {};                      // embed
   std::vector<EmbeddedSpan> spans = {};                // embed, with EmbedOptions::tokens or chunks
@@ -91,9 +93,8 @@ struct Explanation {
 };
 
 // Thread safety: answer(), explain() and evaluate() may be called by several threads at once; they share one
-// pool of worker threads. Answers do not depend on the number of threads. A translation or an embedding does
-// not depend on the other inputs of the call either; a classifier's probabilities may differ in their last
-// bits.
+// pool of worker threads. An answer has the same bits whatever the number of threads and the other inputs of the call are,
+// but for convolutional classifiers of pictures and clips, whose probabilities may differ in their last bits beside others.
 class OpenFolder {
  public:
   explicit OpenFolder(FolderContents contents) : contents_(std::move(contents)) {}
@@ -113,7 +114,7 @@ class OpenFolder {
   // The answer to `input`.
   virtual Json to_json(const Input& input, const Answer& answer) const = 0;
 
-  // What the model looks at. form: the ending of the file to make (".png", ".svg", ".pdf", ".html", ".json",
+  // What the model attends to. form: the ending of the file to make (".png", ".svg", ".pdf", ".html", ".json",
   // ".txt"), or empty for text `columns` wide. Throws Error on an input or options that cannot be used: none
   // is ignored.
   virtual Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,

@@ -67,6 +67,7 @@ class OpenCaptioner : public OpenFolder {
 
  private:
   std::vector<uint8_t> pixels_of(const Input& input) const {
+    require(input.frames.empty(), input.name, " is a folder; wanted a picture file");
     return data::decode_picture_as(std::as_bytes(std::span(input.content)),
                                    input.name.empty() ? "the picture" : input.name, model_.encoder.form());
   }

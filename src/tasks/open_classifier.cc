@@ -11,7 +11,7 @@
 namespace fovea::tasks {
 namespace {
 
-// Tokens looked at together.
+// Tokens processed together.
 constexpr int64_t kBatchTokens = 8192;
 
 class OpenTextClassifier : public OpenFolder {
@@ -49,7 +49,7 @@ class OpenTextClassifier : public OpenFolder {
       for (size_t i = 0; i < texts.size(); ++i) {
         answers[i].prediction = std::move(found[i]);
         answers[i].cut_to = cut[i] ? model_.encoding.max_tokens : 0;
-        if (options.words) answers[i].words = weighed_words(texts[i]);
+        if (options.words) add_words(texts[i], answers[i]);
       }
       return answers;
     });
@@ -61,6 +61,7 @@ class OpenTextClassifier : public OpenFolder {
     if (!answer.words) return json;
     json["words"] = Json::array();
     for (const auto& [word, weight] : *answer.words) json["words"].push_back({word, value_to_json(weight)});
+    if (!answer.unknown.empty()) json["unknown"] = answer.unknown;
     return json;
   }
 
@@ -106,13 +107,14 @@ class OpenTextClassifier : public OpenFolder {
                         kBatchTokens);
   }
 
-  std::vector<std::pair<std::string, float>> weighed_words(const std::string& text) const {
-    std::vector<std::pair<std::string, float>> words;
-    if (data::strip(text).empty()) return words;
+  void add_words(const std::string& text, Answer& answer) const {
+    auto& words = answer.words.emplace();
+    if (data::strip(text).empty()) return;
     for (const WeighedSentence& sentence : explain_classifier(model_, text).words.sentences)
-      for (const WeighedWord& word : sentence.words)
+      for (const WeighedWord& word : sentence.words) {
+        if (word.unknown) answer.unknown.push_back(static_cast<int64_t>(words.size()));
         words.emplace_back(word.text, sentence.weight * word.weight);
-    return words;
+      }
   }
 
   LoadedClassifier model_;

@@ -53,6 +53,7 @@ class OpenPartition : public OpenFolder {
 
  private:
   static data::Image image_of(const Input& input) {
+    require(input.frames.empty(), input.name, " is a folder; wanted a picture file");
     return data::decode_image(std::as_bytes(std::span(input.content)),
                               input.name.empty() ? "the picture" : input.name);
   }

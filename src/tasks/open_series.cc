@@ -106,6 +106,7 @@ class OpenSeries : public OpenFolder {
     require(data::is_utf8(input.content), place, " is not UTF-8");
     const std::vector<float> values =
         data::parse_case(input.content, cases.features, place, {.missing = model_.missing});
+    model_.network->check_steps(static_cast<int64_t>(values.size()) / cases.features, place);
     cases.values.insert(cases.values.end(), values.begin(), values.end());
     cases.starts.push_back(static_cast<int64_t>(cases.values.size()) / cases.features);
   }
@@ -121,6 +122,7 @@ class OpenSeries : public OpenFolder {
         input.content, input.name.empty() ? "the cases" : input.name, {.missing = model_.missing});
     require(cases.features == static_cast<int64_t>(model_.columns.size()), input.name, ": cases of ",
             cases.features, " features, but the model reads ", model_.columns.size());
+    check_lengths(model_, cases, input.name.empty() ? "the cases" : input.name);
     return cases;
   }
 

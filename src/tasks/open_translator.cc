@@ -15,7 +15,7 @@ class OpenTranslator : public OpenFolder {
     require(options.alignment == "none" || options.alignment == "hard" || options.alignment == "soft",
             "--alignment: got ", in_quotes(options.alignment), ", wanted none, hard or soft");
     require(options.alignment == "none" || contents().can(Ability::explain), "--alignment ",
-            options.alignment, " needs a model with attention; ", contents().folder.string(), " holds a ",
+            options.alignment, " needs a model with attention; ", contents().folder.string(), " is a ",
             contents().model, ", which has none");
     const std::string nothing[] = {""};
     translator_.translate(nothing, options.translate);
@@ -91,6 +91,7 @@ Json to_json(const AnsweredTranslation& one) {
   if (!one.alignment) return json;
   json["source"] = one.alignment->source;
   json["target"] = one.alignment->target;
+  if (!one.alignment->unknown.empty()) json["unknown"] = one.alignment->unknown;
   json["weights"] = Json::array();
   const WeightMatrix& weights = one.alignment->weights;
   for (int64_t i = 0; i < weights.rows; ++i) {

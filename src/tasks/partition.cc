@@ -49,7 +49,7 @@ LoadedPartitioner load_partition(const std::filesystem::path& folder) {
   require(loaded.moments.mean.size() == 3 && loaded.moments.deviation.size() == 3 &&
               std::all_of(loaded.moments.deviation.begin(), loaded.moments.deviation.end(),
                           [](float deviation) { return deviation > 0; }),
-          where, ": mean and deviation must hold 3 numbers, deviations above 0");
+          where, ": mean and deviation must have 3 numbers, deviations above 0");
   loaded.network = nn::load_network(folder / "model.safetensors", [&] {
     Rng rng(0);
     return models::make_model<models::Partitioners>(config.model, config.settings, rng);

@@ -113,7 +113,7 @@ PictureEncoder load_encoder(const fs::path& folder, const Json& settings) {
   fields_from_json(config, encoder.config, where);
   const fs::path weights = folder / kWeights;
   require(path_exists(weights), folder.string(), ": its encoder is missing: there is no ", kWeights,
-          "; copy it from where the model was trained, where it stands beside model.safetensors");
+          "; copy it from where the model was trained, where it is beside model.safetensors");
   encoder.network = nn::load_network(weights, [&] {
     Rng rng(0);
     return std::make_unique<models::MobileNet>(encoder.config, rng);

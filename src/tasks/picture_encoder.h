@@ -61,7 +61,7 @@ class FeatureCache {
   FeatureCache(const std::filesystem::path& path, const PictureEncoder& encoder);
 
   // Computes the features that are not in the file yet, a few pictures at a time, on all threads; says how far it is.
-  // False when should_stop() ended it: the same call goes on from there. Throws Error naming a picture that cannot be
+  // False when should_stop() ended it: the same call continues there. Throws Error naming a picture that cannot be
   // read.
   bool fill(const data::PictureFiles& files, std::span<const std::string> names, RunObserver& observer,
             const std::function<bool()>& should_stop);

@@ -5,13 +5,14 @@
 
 namespace fovea::tasks {
 
-PictureSource::PictureSource(std::vector<std::string> names, std::shared_ptr<const data::PictureFiles> images)
-    : names_(std::move(names)), images_(std::move(images)) {}
+PictureSource::PictureSource(std::vector<std::string> names, std::shared_ptr<const data::PictureFiles> images,
+                             InputForm form)
+    : names_(std::move(names)), images_(std::move(images)), form_(form) {}
 
 PictureSource::~PictureSource() = default;
 
-PictureSource PictureSource::files(std::vector<std::string> paths) {
-  return {std::move(paths), nullptr};
+PictureSource PictureSource::files(std::vector<std::string> paths, InputForm form) {
+  return {std::move(paths), nullptr, form};
 }
 
 PictureSource PictureSource::collection(const std::string& images, const std::string& list) {
@@ -21,7 +22,7 @@ PictureSource PictureSource::collection(const std::string& images, const std::st
 }
 
 Input PictureSource::read(size_t i) const {
-  if (images_ == nullptr) return read_input(names_[i]);
+  if (images_ == nullptr) return read_input(names_[i], form_);
   return errors_as<FileError>([&] {
     const std::vector<std::byte> bytes = images_->read(names_[i]);
     return Input{{reinterpret_cast<const char*>(bytes.data()), bytes.size()}, names_[i]};

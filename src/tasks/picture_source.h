@@ -15,7 +15,8 @@ namespace fovea::tasks {
 
 class PictureSource {
  public:
-  static PictureSource files(std::vector<std::string> paths);
+  // form: picture, or clip where a path may be a folder of frames.
+  static PictureSource files(std::vector<std::string> paths, InputForm form = InputForm::picture);
   // images: a folder or an uncompressed tar; list: a file of names. Throws FileError when one cannot be read.
   static PictureSource collection(const std::string& images, const std::string& list);
   ~PictureSource();
@@ -26,9 +27,11 @@ class PictureSource {
   Input read(size_t i) const;
 
  private:
-  PictureSource(std::vector<std::string> names, std::shared_ptr<const data::PictureFiles> images);
+  PictureSource(std::vector<std::string> names, std::shared_ptr<const data::PictureFiles> images,
+                InputForm form = InputForm::picture);
   std::vector<std::string> names_;
   std::shared_ptr<const data::PictureFiles> images_;  // null: names are paths
+  InputForm form_;
 };
 
 }  // namespace fovea::tasks

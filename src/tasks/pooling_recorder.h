@@ -1,4 +1,4 @@
-// Keeps what pooling and an encoder's heads look at while a model reads one input.
+// Keeps the weights of pooling and of an encoder's heads while a model reads one input.
 #pragma once
 
 #include <algorithm>

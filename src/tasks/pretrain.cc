@@ -17,7 +17,7 @@ namespace fovea::tasks {
 namespace {
 
 constexpr int64_t kLeastVocabulary = 1000, kMostVocabulary = 30522;
-// Pairs looked at together in a validation, and in all.
+// Pairs processed together in a validation, and in all.
 constexpr int64_t kValidBatch = 64, kMostValidated = 4096;
 
 // The lines of all documents, kept as they are until there is a vocabulary.
@@ -186,8 +186,9 @@ uint64_t fingerprint(const TextDocuments& text) {
 
 std::unique_ptr<models::BertPretraining> network_from(const std::filesystem::path& folder, Rng& rng) {
   const models::BertConfig config = models::read_bert_config(folder);
-  require(config.model_type == "bert", folder.string(), " is a ", config.model_type,
-          "; pre-training goes on from a folder of the kind bert, which has a head for the next sentence");
+  require(
+      config.model_type == "bert", folder.string(), " is a ", config.model_type,
+      "; pre-training continues from a folder with model_type bert, which has a head for the next sentence");
   models::LoadedBert loaded = models::load_bert(
       folder, rng, models::BertHeads{.pooler = true, .masked_lm = true, .next_sentence = true});
   return std::make_unique<models::BertPretraining>(std::move(loaded.network));

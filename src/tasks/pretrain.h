@@ -41,21 +41,23 @@ struct PretrainTraining {
         Field{"model", &T::model, "bert"},
         Field{
             "from", &T::from,
-            "folder of the BERT family to go on from: its tokenizer, sizes and weights (default: begin with random weights)"},
-        Field{"vocabulary", &T::vocabulary, "WordPiece tokens to learn from the text"},
-        Field{"lowercase", &T::lowercase, "the tokenizer lowers case and strips accents"},
-        Field{"max_tokens", &T::max_tokens, "tokens of a pair of texts, [CLS] and both [SEP] included"},
-        Field{"masked", &T::masked, "share of the tokens that the model has to predict"},
-        Field{"max_masked", &T::max_masked, "largest number of tokens to predict in a pair"},
+            "folder of a BERT model to continue from, with its tokenizer, sizes and weights (default: random weights)"},
+        Field{"vocabulary", &T::vocabulary, "number of WordPiece tokens to learn from the text"},
+        Field{"lowercase", &T::lowercase, "convert text to lower case and strip accents"},
+        Field{"max_tokens", &T::max_tokens,
+              "maximum number of tokens of a pair, including [CLS] and both [SEP]"},
+        Field{"masked", &T::masked, "share of the tokens that are masked and predicted"},
+        Field{"max_masked", &T::max_masked, "maximum number of masked tokens in a pair"},
         Field{"whole_words", &T::whole_words, "mask all pieces of a word, or none"},
         Field{"short_share", &T::short_share, "share of pairs that are cut to a random shorter length"},
-        Field{"passes", &T::passes,
-              "times that the text is cut into pairs anew; masks are drawn anew at every step"},
-        Field{"batch", &T::batch, "pairs in a batch"},
+        Field{
+            "passes", &T::passes,
+            "how often the text is cut into pairs, each time differently; masks are drawn again at every step"},
+        Field{"batch", &T::batch, "number of pairs in a batch"},
         Field{"learning_rate", &T::learning_rate,
               "learning rate after the warm-up; then it decays linearly to 0"},
         Field{"weight_decay", &T::weight_decay,
-              "weight decay, times the learning rate; not on norms and biases"},
+              "weight decay, multiplied by the learning rate; not applied to norms and biases"},
         Field{"warmup", &T::warmup, kWarmupHelp}};
   }
 
@@ -64,7 +66,7 @@ struct PretrainTraining {
   static constexpr std::array kFixed = {"model",       "from",       "vocabulary", "lowercase",
                                         "max_tokens",  "max_masked", "masked",     "whole_words",
                                         "short_share", "passes",     "batch",      "seed"};
-  // What a folder to go on from brings with it.
+  // What a folder to continue from brings with it.
   static constexpr std::array kFromFolder = {"model", "vocabulary", "lowercase"};
   static constexpr Choices kChoices[] = {{"model", "bert"}};
   static constexpr std::array kPresets = {"tiny", "mini", "small"};

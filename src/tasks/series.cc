@@ -20,7 +20,7 @@ namespace fovea::tasks {
 namespace {
 
 constexpr std::array kGoals = {SeriesGoal::forecast, SeriesGoal::classify, SeriesGoal::regress};
-// Steps looked at together.
+// Steps processed together.
 constexpr int64_t kBatchSteps = 32768;
 constexpr int64_t kLongestWindow = 1 << 24;
 
@@ -191,6 +191,12 @@ Tensor steps_after(const LoadedSeriesModel& loaded, const SeriesRows& rows, std:
   return after;
 }
 
+void check_lengths(const LoadedSeriesModel& loaded, const data::SeriesCases& cases,
+                   const std::string& where) {
+  for (int64_t i = 0; i < cases.size(); ++i)
+    loaded.network->check_steps(cases.length(i), message(where, ", case ", i + 1));
+}
+
 Tensor standard_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases) {
   const Tensor values({cases.starts.back(), cases.features});
   for (size_t i = 0; i < cases.values.size(); ++i) {
@@ -312,8 +318,8 @@ Json to_json(const ForecastScores& s) {
 std::vector<int64_t> times_after(const data::SeriesTable& table, int64_t steps) {
   std::vector<int64_t> times;
   if (table.times.size() < 2) return times;
-  const int64_t step = table.times.back() - table.times[table.times.size() - 2];
-  for (int64_t i = 1; i <= steps; ++i) times.push_back(table.times.back() + i * step);
+  const data::TimeStep step = data::step_between(table.times);
+  for (int64_t i = 1; i <= steps; ++i) times.push_back(data::time_after(table.times.back(), step, i));
   return times;
 }
 
@@ -396,6 +402,7 @@ std::string case_test(const LoadedSeriesModel& loaded, const std::string& file, 
   const data::SeriesCases cases = data::read_series_cases(file, {.missing = loaded.missing});
   require(cases.features == static_cast<int64_t>(loaded.columns.size()), file, ": cases of ", cases.features,
           " features, but the model reads ", loaded.columns.size());
+  check_lengths(loaded, cases, file);
   const Tensor found = answer_cases(loaded, cases);
   if (loaded.goal == SeriesGoal::classify) {
     require(cases.target == data::CaseTarget::classes, file, ": no class labels (@classLabel true)");
@@ -425,7 +432,7 @@ std::string series_test(const std::filesystem::path& folder, const std::string& 
                         const std::string& split, bool json) {
   const LoadedSeriesModel loaded = errors_as<ModelError>([&] { return load_series(folder); });
   require(split.empty() || loaded.goal == SeriesGoal::forecast, "--split applies to forecasts only; ",
-          folder.string(), " holds a model of cases");
+          folder.string(), " contains a model of cases");
   return errors_as<FileError>([&] {
     return loaded.goal == SeriesGoal::forecast ? table_test(loaded, file, split, json)
                                                : case_test(loaded, file, json);

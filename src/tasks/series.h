@@ -66,6 +66,8 @@ models::SeriesBatch windows_at(const LoadedSeriesModel& loaded, const SeriesRows
 // What comes after those windows: [windows, targets, horizon].
 Tensor steps_after(const LoadedSeriesModel& loaded, const SeriesRows& rows, std::span<const int64_t> first);
 
+// Throws Error naming the first case of `where` that the network cannot read because of its length.
+void check_lengths(const LoadedSeriesModel& loaded, const data::SeriesCases& cases, const std::string& where);
 // Cases as the network reads them: standardised; what is missing is 0.
 Tensor standard_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases);
 models::SeriesBatch cases_at(const Tensor& values, const data::SeriesCases& cases,

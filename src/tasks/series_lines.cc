@@ -7,7 +7,7 @@
 namespace fovea::tasks {
 namespace {
 
-// The last rows of a table are enough for a forecast; whoever has more than this should cut it.
+// The last rows of a table are enough for a forecast; a longer table should be cut.
 constexpr size_t kLargestTable = size_t{1} << 30;
 
 // A name of a column as CSV has it.

@@ -39,7 +39,7 @@ void check_choice(const std::string& value, const std::vector<std::string>& choi
 
 // Settings that several trainings have, in the same words.
 inline constexpr const char* kLearningRateHelp = "learning rate after the warm-up";
-inline constexpr const char* kWeightDecayHelp = "weight decay, times the learning rate (AdamW)";
+inline constexpr const char* kWeightDecayHelp = "weight decay, multiplied by the learning rate (AdamW)";
 inline constexpr const char* kSchedules = "budget, inverse_sqrt, constant";
 inline constexpr const char* kScheduleHelp =
     "learning rate after the warm-up: budget (decays to 0 at the end of the run), inverse_sqrt (decays as "
@@ -48,7 +48,7 @@ inline constexpr const char* kWarmupHelp =
     "warm-up of the learning rate: a share of the run if below 1, else a number of steps";
 inline constexpr const char* kSmoothingHelp = "label smoothing";
 inline constexpr const char* kTokenizerHelp =
-    "bpe or unigram (SentencePiece, learnt from the training text), or words (between spaces)";
+    "bpe or unigram (SentencePiece, learnt from the training text), or words (separated by spaces)";
 inline constexpr const char* kVocabularyHelp =
     "number of tokens to learn; for words: the most frequent ones, 0 for all";
 inline constexpr const char* kSkipBadHelp = "drop and count unusable lines instead of stopping at the first";

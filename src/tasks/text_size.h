@@ -11,7 +11,7 @@ struct TextSize {
   int64_t tokens = 0;          // about as many as a tokenizer would make
   int64_t repeated_words = 0;  // different words (between spaces) that occur more than once
   int64_t characters = 0;      // different ones
-  // Words and punctuation stand between spaces already, as in many published data sets: words are then better
+  // Words and punctuation are separated by spaces already, as in many published data sets: words are then better
   // tokens than pieces of them where there is little text.
   bool ready_tokenized = false;
 };

@@ -37,7 +37,7 @@ class Collection {
     for (const std::string& path : files.captions)
       for (CaptionedPicture& picture : data::read_captions(path)) {
         const auto [place, fresh] = places_.try_emplace(picture.name, all_.size());
-        require(fresh, path, ": captions of ", in_quotes(picture.name), " stand in an earlier file already");
+        require(fresh, path, ": captions of ", in_quotes(picture.name), " are in an earlier file already");
         all_.push_back(std::move(picture));
       }
     train = files.train.empty() ? with_pictures(observer) : listed(files.train);
@@ -59,7 +59,7 @@ class Collection {
       else
         ++missing;
     }
-    require(found.size() > 0, files_.images, " holds none of the pictures that ", files_.captions[0],
+    require(found.size() > 0, files_.images, " contains none of the pictures that ", files_.captions[0],
             " names, such as ", in_quotes(all_[0].name));
     if (missing > 0)
       observer.on_note(message(counted(missing, "captioned picture"), " left out: not in ", files_.images));

@@ -55,10 +55,11 @@ void fit_to_data(const data::LabelledText& text, ClassifyTraining& training) {
   if (!training.tokenizer && training.vocabulary == 0) training.tokenizer = "words";  // all of them
   if (!training.tokenizer)
     training.tokenizer = size.ready_tokenized && size.tokens < 2'000'000 ? "words" : "bpe";
+  // Where no word occurs twice, all of them are learnt.
+  const int64_t repeated =
+      size.repeated_words == 0 ? 0 : std::min<int64_t>(size.repeated_words + data::kSpecials, 30'000);
   if (!training.vocabulary)
-    training.vocabulary = *training.tokenizer == "words"
-                              ? std::min<int64_t>(size.repeated_words + data::kSpecials, 30'000)
-                              : vocabulary_for(size, 10'000);
+    training.vocabulary = *training.tokenizer == "words" ? repeated : vocabulary_for(size, 10'000);
   if (!training.word_dropout)
     training.word_dropout = size.tokens < 250'000 ? 0.25f : size.tokens < 1'000'000 ? 0.1f : 0.0f;
 }
@@ -180,7 +181,7 @@ void check_training(const ClassifyTraining& training, const Json&) {
   require(!training.label_separator || training.task == "multi_label",
           "label_separator: only --task multi_label has several labels a text");
   require(!training.label_separator || !training.label_separator->empty(),
-          "label_separator: got none, wanted what stands between two labels, such as a comma");
+          "label_separator: got none, wanted the separator between two labels, such as a comma");
   check_rates(training.learning_rate, training.warmup, training.smoothing);
   require(training.max_length == 0 || training.max_length >= 8, "max_length: got ", training.max_length,
           ", wanted at least 8, or 0 for no limit");
@@ -211,6 +212,10 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
 
   const data::LabelForm form = label_form(training);
   std::vector<std::string> labels = data::label_set(text, files.train, form);
+  if (form == data::LabelForm::several &&
+      std::all_of(text.several.begin(), text.several.end(), [](const auto& one) { return one.size() < 2; }))
+    observer.on_note("note: no text has more than one label; --label-separator is " +
+                     in_quotes(reading.separator));
   if (!files.valid.empty()) data::targets_of(valid_text, form, labels, files.valid);  // refuses unknown ones
   Rng rng(options.seed);
   LoadedClassifier loaded;

@@ -49,7 +49,7 @@ struct ClassifyTraining {
         Field{"tokenizer", &T::tokenizer, kTokenizerHelp},
         Field{"vocabulary", &T::vocabulary, kVocabularyHelp},
         Field{"lowercase", &T::lowercase, "convert texts to lower case"},
-        Field{"max_length", &T::max_length, "number of tokens read of each text; 0: all"},
+        Field{"max_length", &T::max_length, "maximum number of tokens read from a text; 0: all"},
         Field{"batch_tokens", &T::batch_tokens, "number of tokens in a batch"},
         Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
         Field{"schedule", &T::schedule, kScheduleHelp},
@@ -62,17 +62,17 @@ struct ClassifyTraining {
             "what to predict: classification (one label a text), multi_label (any number of labels a text) or "
             "regression (a number)"},
         Field{"label_separator", &T::label_separator,
-              "multi_label: what stands between two labels of a text (default: a comma)"},
-        Field{"pairs", &T::pairs, "texts are pairs: each row has two of them"},
+              "multi_label: separator between the labels of a text (default: a comma)"},
+        Field{"pairs", &T::pairs, "each row has a pair of texts"},
         Field{
             "label_column", &T::label_column,
-            "name or number (from 1) of the column with the labels (default: found by its name, else by what it holds)"},
+            "name or number (from 1) of the column with the labels (default: found by its name, else by its content)"},
         Field{
             "text_column", &T::text_column,
-            "name or number (from 1) of the column with the texts (default: found by its name, else by what it holds)"},
+            "name or number (from 1) of the column with the texts (default: found by its name, else by its content)"},
         Field{
             "pair_column", &T::pair_column,
-            "pairs: name or number (from 1) of the column with the second texts (default: found by its name, else by what it holds)"},
+            "pairs: name or number (from 1) of the column with the second texts (default: found by its name, else by its content)"},
         Field{"skip_bad", &T::skip_bad, kSkipBadHelp}};
   }
 

@@ -41,10 +41,11 @@ struct ClipTraining {
               "lenet, a small convolutional network for every frame, with attention over frames"},
         Field{
             "make", &T::make,
-            "of IDX files, what is made of their pictures: bags (positive when one of the pictures is of the class "
+            "IDX files: what to make from their pictures: bags (positive if at least one picture is of the class "
             "--target) or clips (one whole picture at a random place among frames of fragments)"},
-        Field{"clips", &T::clips, "of IDX files: number of bags or clips made for training"},
-        Field{"test_clips", &T::test_clips, "of IDX files: number made for validation and tests"},
+        Field{"clips", &T::clips, "IDX files: number of bags or clips made for training"},
+        Field{"test_clips", &T::test_clips,
+              "IDX files: number of bags or clips made for validation and tests"},
         Field{"target", &T::target, "bags: class of the pictures that make a bag positive"},
         Field{"size", &T::size,
               "side in pixels to which pictures of files are resized; IDX files keep theirs"},
@@ -61,9 +62,9 @@ struct ClipTraining {
   static constexpr std::array kFixed = {"model", "make", "clips", "target", "size", "grey", "batch", "seed"};
   // The names that a text may have.
   static constexpr Choices kChoices[] = {{"make", "bags, clips"}, {"schedule", kSchedules}};
-  static constexpr std::pair<const char*, const char*> kDefaults[] = {{"make", "bags of IDX files"},
-                                                                      {"clips", "200 of IDX files"},
-                                                                      {"test_clips", "1000 of IDX files"},
+  static constexpr std::pair<const char*, const char*> kDefaults[] = {{"make", "bags for IDX files"},
+                                                                      {"clips", "200 for IDX files"},
+                                                                      {"test_clips", "1000 for IDX files"},
                                                                       {"target", "9 with --make bags"},
                                                                       {"size", "28"},
                                                                       {"grey", "false"}};

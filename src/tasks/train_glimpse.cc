@@ -19,7 +19,7 @@ data::Scene scene_of(const GlimpseTraining& training) {
   return scene;
 }
 
-// Pictures of a folder get the size that is asked for; those of IDX files have their own.
+// Pictures of a folder get the size that is requested; those of IDX files have their own.
 data::Pictures read_sources(const GlimpseFiles& files, const GlimpseTraining& training) {
   const bool plain = training.scene == "plain";
   data::Pictures pictures = data::read_pictures(files.train, plain ? training.size.value_or(0) : kSourceSize);
@@ -82,7 +82,8 @@ TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& 
   check_settings<GlimpseTraining>({requested, options, model_settings});
   observer.on_note("reading " + files.train[0]);
   const data::Pictures pictures = read_sources(files, requested);
-  require_classes(pictures.classes, "picture", files.train[0]);
+  note_left_out(files.train, observer);
+  require_two_classes(pictures, files.train.back());
   const GlimpseTraining training = settled(requested, pictures);
   LoadedGlimpseClassifier loaded;
   loaded.model = training.model;

@@ -1,4 +1,4 @@
-// Training a glimpse classifier: from labelled pictures, through scenes drawn anew in every epoch, to a model folder.
+// Training a glimpse classifier: from labelled pictures, through new scenes in every epoch, to a model folder.
 #pragma once
 
 #include <array>
@@ -38,11 +38,11 @@ struct GlimpseTraining {
     return std::tuple{
         Field{
             "model", &T::model,
-            "ram (chooses where to look and learns it by REINFORCE) or soft (attention over a grid of glimpses)"},
+            "ram (chooses the next location, trained by REINFORCE) or soft (attention over a grid of glimpses)"},
         Field{
             "scene", &T::scene,
-            "what is made of each picture: plain (as it is), translated (at a random place of a larger black scene) "
-            "or cluttered (so, among fragments of other pictures)"},
+            "scene made from each picture: plain (the picture itself), translated (at a random place of a larger black "
+            "scene) or cluttered (translated, with fragments of other pictures)"},
         Field{
             "size", &T::size,
             "side of a scene in pixels; plain: pictures of a folder are resized to it, IDX files keep their size"},

@@ -102,7 +102,8 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& reques
         models::classes_and_size(2, 3, requested.size, requested.size));
   observer.on_note("reading " + files.train[0]);
   const data::Pictures pictures = data::read_pictures(files.train, requested.size);
-  require_classes(pictures.classes, "picture", files.train[0]);
+  note_left_out(files.train, observer);
+  require_two_classes(pictures, files.train.back());
   ImageTraining training = requested;
   if (!training.batch) training.batch = batch_for(pictures.count(), 16, 64);
   LoadedImageClassifier loaded;

@@ -38,16 +38,16 @@ struct ImageTraining {
     return std::tuple{
         Field{
             "model", &T::model,
-            "resnet, a residual network with attention as --gate says; or vit, a vision Transformer, which reads "
-            "patches with self-attention"},
+            "resnet (a residual network, with the attention that --gate chooses) or vit (a vision Transformer: "
+            "self-attention over patches)"},
         Field{"size", &T::size,
               "side in pixels to which pictures of a folder or tar are resized; IDX files keep theirs"},
         Field{"batch", &T::batch, "number of pictures in a batch"},
         Field{"optimizer", &T::optimizer,
-              "adamw, or sgd (momentum 0.9, Nesterov), which wants a larger learning rate, such as 0.1"},
+              "adamw, or sgd (momentum 0.9, Nesterov), which needs a larger learning rate, such as 0.1"},
         Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
         Field{"weight_decay", &T::weight_decay,
-              "weight decay: times the learning rate (adamw), or an L2 penalty (sgd)"},
+              "weight decay: multiplied by the learning rate (adamw), or an L2 penalty (sgd)"},
         Field{
             "schedule", &T::schedule,
             "learning rate after the warm-up: budget (decays to 0 at the end of the run), one_cycle (rises from "
@@ -56,8 +56,7 @@ struct ImageTraining {
         Field{"warmup", &T::warmup, kWarmupHelp},
         Field{"smoothing", &T::smoothing, kSmoothingHelp},
         Field{"shift", &T::shift, "largest random shift of a picture in training, in pixels"},
-        Field{"flip", &T::flip,
-              "mirror pictures at random in training: right for animals, wrong for digits"}};
+        Field{"flip", &T::flip, "mirror pictures at random in training: suits animals, but not digits"}};
   }
 
   using Models = models::ImageClassifiers;

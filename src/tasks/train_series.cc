@@ -12,7 +12,7 @@
 namespace fovea::tasks {
 namespace {
 
-// Windows looked at in a validation: more would cost more than they tell.
+// Windows used in a validation: more would take time and hardly change the score.
 constexpr int64_t kMostValidated = 4096;
 
 bool is_cases(const std::string& path) {
@@ -121,12 +121,11 @@ SeriesOutcome finish(const Run& run, const RunFolder& folder, const TrainingPlan
 
 void note_gaps(const data::SeriesTable& table, RunObserver& observer) {
   if (table.times.size() < 3) return;
-  const int64_t step = table.times[1] - table.times[0];
-  int64_t gaps = 0;
-  for (size_t i = 1; i < table.times.size(); ++i) gaps += table.times[i] - table.times[i - 1] != step;
-  if (gaps > 0)
-    observer.on_note(message("note: the time between rows is not always the same (", gaps, " of ",
-                             table.times.size() - 1, " differ from the first); each row counts as one step"));
+  const int64_t irregular = data::step_between(table.times).irregular;
+  if (irregular > 0)
+    observer.on_note(message("note: the time between rows is not always the same (", irregular, " of ",
+                             table.times.size() - 1,
+                             " differ from the most frequent one); each row counts as one step"));
 }
 
 // A table as training needs it.
@@ -274,7 +273,15 @@ CaseData read_cases(const Run& run) {
   const bool classes = cases.target == data::CaseTarget::classes;
   require(classes || !run.training.smoothing, "smoothing applies to classes; ", run.files.train,
           " has numbers to learn");
-  if (classes) require_classes(cases.classes, "case", run.files.train);
+  const auto all_equal = [](const auto& values) {
+    return std::all_of(values.begin(), values.end(), [&](auto value) { return value == values[0]; });
+  };
+  if (classes)
+    require(!all_equal(cases.labels), run.files.train, ": every case has the label ",
+            in_quotes(cases.classes[static_cast<size_t>(cases.labels[0])]), ", wanted at least two labels");
+  else
+    require(!all_equal(cases.numbers), run.files.train, ": every case has the number ", cases.numbers[0],
+            ", wanted different ones");
   loaded.goal = classes ? SeriesGoal::classify : SeriesGoal::regress;
   loaded.labels = cases.classes;
   for (int64_t f = 0; f < cases.features; ++f) loaded.columns.push_back(message("feature ", f + 1));
@@ -324,6 +331,10 @@ SeriesOutcome train_cases(Run run) {
   const bool classes = loaded.goal == SeriesGoal::classify;
   if (!run.training.batch) run.training.batch = batch_for(data.cases.size(), 16, 64);
   make_network(run, loaded, classes ? static_cast<int64_t>(loaded.labels.size()) : 1);
+  errors_as<FileError>([&] {
+    check_lengths(loaded, data.cases, run.files.train);
+    check_lengths(loaded, data.valid, run.files.valid);
+  });
   const RunFolder folder(run.files.out,
                          run_identity<SeriesTraining>({run.training, run.options, run.model_settings},
                                                       data.print, counted(data.cases.size(), "case")),

@@ -36,24 +36,24 @@ struct SeriesTraining {
   static constexpr auto fields() {
     using T = SeriesTraining;
     return std::tuple{
-        Field{"model", &T::model,
-              "transformer or lstm (both end in attention unless --pooling says otherwise)"},
-        Field{"steps_in", &T::steps_in, "table: steps that the model reads before it forecasts"},
-        Field{"horizon", &T::horizon, "table: steps to forecast"},
+        Field{"model", &T::model, "transformer or lstm"},
+        Field{"steps_in", &T::steps_in, "table: number of past steps that the model reads"},
+        Field{"horizon", &T::horizon, "table: number of steps to forecast"},
         Field{"target", &T::target, "table: columns to forecast, separated by commas (default: all)"},
         Field{"inputs", &T::inputs,
               "table, --channels mixed: further columns to read, separated by commas (default: all)"},
         Field{"time_column", &T::time_column,
-              "table: column of dates or times (default: the first column, if it holds any)"},
+              "table: column of dates or times (default: the first column, if it contains any)"},
         Field{"time_features", &T::time_features,
-              "table: what the model reads of the time of each step, separated by commas: minute, hour, "
-              "weekday, day, yearday, month"},
+              "table: features of the time of each step that the model reads, separated by commas: minute, "
+              "hour, weekday, day, yearday, month"},
         Field{"split", &T::split,
               "table: parts of the --train file for training, validation and test, in rows "
               "(8640/2880/2880) or shares (0.7/0.1/0.2) (default: all rows for training)"},
-        Field{"missing", &T::missing,
-              "what to do with a missing value: stop (an error that names its place), or last (take the last "
-              "one known)"},
+        Field{
+            "missing", &T::missing,
+            "what to do with a missing value: stop (an error that names its place) or last (repeat the last "
+            "known value)"},
         Field{"batch", &T::batch, "number of series in a batch"},
         Field{"learning_rate", &T::learning_rate, kLearningRateHelp},
         Field{"weight_decay", &T::weight_decay, kWeightDecayHelp},

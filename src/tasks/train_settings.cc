@@ -216,8 +216,11 @@ struct Dependence {
   std::string_view task = {};  // empty: every task that has both
 };
 constexpr Dependence kDependences[] = {
-    {"score", "pooling", "attention, auto"},
-    {"selection", "pooling", "attention, auto"},
+    {"score", "pooling", "attention", "classify"},
+    {"score", "pooling", "attention, auto", "series"},
+    {"selection", "pooling", "attention", "classify"},
+    {"selection", "pooling", "attention, auto", "series"},
+    {"selection", "pooling", "gated, additive, dot", "clip"},
     {"attention_width", "pooling", "attention"},
     {"attention_width", "score", "additive, gated, concat"},
     {"max_positions", "positions", "learned"},
@@ -355,7 +358,7 @@ RunIdentity run_identity(const TrainSettings<Training>& settings, uint64_t data,
                        .examples = std::move(examples),
                        .settings = settings_json(settings),
                        .fixed = {Training::kFixed.begin(), Training::kFixed.end()}};
-  // A run goes on by asking for more of these; they are no news.
+  // A run continues if more of these are given: that is not worth a note.
   for (const char* name : {"steps", "minutes", "log_every"}) identity.settings.erase(name);
   if (from_folder(settings.training)) {
     for (const std::string_view name : folder_settings<Training>()) identity.fixed.emplace_back(name);

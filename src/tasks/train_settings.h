@@ -24,7 +24,7 @@
 
 namespace fovea::tasks {
 
-// What was asked for.
+// The settings that a caller gives.
 struct TrainRequest {
   std::string preset = {};       // empty: the task's default
   Json file = Json::object();    // what a config file said, by field name

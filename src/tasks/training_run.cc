@@ -49,7 +49,7 @@ void compare_runs(const Json& found, const RunIdentity& wanted, const fs::path& 
   take("examples", examples);
   require(found.contains("settings") && found["settings"].is_object(), where,
           ": damaged; there are no settings; choose another folder");
-  require(task == wanted.task, folder.string(), " holds a run of the task ", in_quotes(task), "; got ",
+  require(task == wanted.task, folder.string(), " contains a run of the task ", in_quotes(task), "; got ",
           in_quotes(wanted.task), "; choose another folder");
   const Json& settings = found["settings"];
   const auto differs = [&](const std::string& name) {
@@ -62,19 +62,19 @@ void compare_runs(const Json& found, const RunIdentity& wanted, const fs::path& 
   // settings follow from it.
   for (const std::string name : {"model", "seed"})
     if (wanted.settings.contains(name))
-      require(!differs(name), folder.string(), " holds a run with ", name, " ", earlier(name), "; got ",
-              shown(wanted.settings[name]), "; choose another folder, or go on with the same ", name);
-  require(data == wanted.data, folder.string(), " holds a run on other training data (", in_quotes(examples),
-          "); got ", examples == wanted.examples ? "as many others" : wanted.examples,
-          "; go on with the same files, or choose another folder");
+      require(!differs(name), folder.string(), " contains a run with ", name, " ", earlier(name), "; got ",
+              shown(wanted.settings[name]), "; choose another folder, or continue with the same ", name);
+  require(data == wanted.data, folder.string(), " contains a run on other training data (",
+          in_quotes(examples), "); got ", examples == wanted.examples ? "as many others" : wanted.examples,
+          "; continue with the same files, or choose another folder");
   for (const auto& item : wanted.settings.items()) {
     const std::string& name = item.key();
     if (!differs(name)) continue;
     const bool fixed = std::find(wanted.fixed.begin(), wanted.fixed.end(), name) != wanted.fixed.end();
-    require(!fixed, folder.string(), " holds a run with ", name, " ", earlier(name), "; got ",
-            shown(item.value()), "; choose another folder, or go on with the same ", name);
+    require(!fixed, folder.string(), " contains a run with ", name, " ", earlier(name), "; got ",
+            shown(item.value()), "; choose another folder, or continue with the same ", name);
     observer.on_note(
-        message(name, " was ", earlier(name), " so far; the run goes on with ", shown(item.value())));
+        message(name, " was ", earlier(name), " so far; the run continues with ", shown(item.value())));
   }
 }
 
@@ -98,7 +98,7 @@ void choose_weights(const fs::path& out, const TrainingPlan& plan, RunObserver& 
   const std::vector<fs::path> files = train::RecentWeights(out, plan.options.average).files();
   const bool best = plan.validate || outcome.outcome == train::Outcome::already_finished;
   load_weights(out, plan, best);
-  // A run that was trained without validation, and is asked for a score now.
+  // A run that was trained without validation, and now has it.
   if (plan.validate && outcome.best < 0) outcome.best = score_now(plan);
   if (files.size() < 2) return;
   const fs::path mean = out / "checkpoints" / "average.safetensors";
@@ -136,6 +136,13 @@ std::string model_card(const TrainingPlan& plan, const TrainingOutcome& outcome)
   return card.str();
 }
 
+// A network that gives every input the same answer.
+bool never_changed(const LearningCurve& curve) {
+  return curve.score.size() >= 4 &&
+         std::all_of(curve.score.begin(), curve.score.end(),
+                     [&](const ChartPoint& point) { return point.y == curve.score[0].y; });
+}
+
 // Whether the run ended while it was still learning fast, and what to do about it.
 std::string advice_for(const fs::path& out, const TrainingPlan& plan, const TrainingOutcome& outcome,
                        double seconds, double passes) {
@@ -146,6 +153,11 @@ std::string advice_for(const fs::path& out, const TrainingPlan& plan, const Trai
     why = message("still in its warm-up of ", plan.schedule.warmup, " steps");
   else if (still_improving(curve, plan.lower_is_better))
     why = "while validation was still improving fast";
+  else if (plan.validate && !plan.lower_is_better && outcome.best < 1)  // of 100
+    why = message("with a ", plan.score_name, " near 0");
+  else if (never_changed(curve) && outcome.best < 100)
+    why = message("and its ", plan.score_name,
+                  " was the same at every validation: the model has not begun to learn");
   else if (passes < 1 && outcome.outcome == train::Outcome::out_of_time)
     why = message("before it had seen all of the data once");
   if (why.empty()) return "";
@@ -153,7 +165,7 @@ std::string advice_for(const fs::path& out, const TrainingPlan& plan, const Trai
   const std::string more = outcome.outcome == train::Outcome::out_of_time
                                ? message("--minutes ", std::max(10.0, std::ceil(seconds / 60 * 3 / 5) * 5))
                                : message("--steps ", 3 * outcome.step);
-  return message("the run ended ", why, "; the same command with ", more, " goes on from here");
+  return message("the run ended ", why, "; the same command with ", more, " continues from here");
 }
 
 }  // namespace
@@ -168,12 +180,12 @@ RunFolder::RunFolder(const fs::path& out, const RunIdentity& identity, RunObserv
   const bool begun = train::CheckpointStore(out).last().has_value();
   if (begun) {
     require(fs::exists(file), out.string(),
-            " holds a run of an earlier version of Fovea, which cannot be resumed; choose another folder");
+            " contains a run of an earlier version of Fovea, which cannot be resumed; choose another folder");
     compare_runs(load_json(file), identity, out, observer);
   }
   const Json json = identity_json(identity);
   if (fs::exists(file) && read_text(file) == json.dump(2) + "\n") return;
-  // A run that never came to its first checkpoint leaves nothing to go on from.
+  // A run that never came to its first checkpoint leaves nothing to continue from.
   std::error_code ignored;
   if (!begun) fs::remove_all(out / kTokenizerFolder, ignored);
   save_json(file, json);

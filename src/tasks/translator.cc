@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/stop_check.h"
 #include "data/marian_tokenizer.h"
 #include "infer/decode_all.h"
 #include "io/file.h"
@@ -174,6 +175,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   std::vector<int32_t> limits;
   std::vector<int64_t> cut_to;
   for (const std::string& line : lines) {
+    check_stop();
     std::vector<int32_t>& source = sources.emplace_back(tokenizers_.source->encode(line));
     // The work grows with the square of a line's length: without a bound one line stops all that follow.
     cut_to.push_back(source.size() > most ? options.max_tokens : 0);

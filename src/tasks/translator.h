@@ -36,12 +36,13 @@ struct TranslateOptions {
         Field{"length_penalty", &T::length_penalty,
               "hypotheses are ranked by log-probability / length^N; a larger N prefers longer translations"},
         Field{"max_length_factor", &T::max_length_factor,
-              "a translation has at most N times the tokens of the source, plus 10"},
+              "a translation has at most N times as many tokens as the source, plus 10"},
         Field{"batch_tokens", &T::batch_tokens,
               "source tokens translated at once; changes speed and memory, not the result"},
-        Field{"max_tokens", &T::max_tokens,
-              "source tokens read of a line; the rest of a longer line is not translated, and a notice on "
-              "standard error says so"}};
+        Field{
+            "max_tokens", &T::max_tokens,
+            "maximum number of source tokens of a line; the rest of a longer line is not translated, and a notice "
+            "on standard error says so"}};
   }
 };
 

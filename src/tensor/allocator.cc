@@ -39,7 +39,7 @@ int64_t size_of(size_t place) {
   return power + power / 8 * static_cast<int64_t>(place % 8 + 1);
 }
 
-// Large blocks may be up to half as large again as was asked for, where the cache has one: in training, gradients of weights
+// Large blocks may be up to half as large again as was requested, where the cache has one: in training, gradients of weights
 // then use what the activations have given back.
 constexpr int64_t kLarge = int64_t{1} << 20;
 constexpr size_t kPlacesAbove = 4;

@@ -14,7 +14,7 @@ namespace fovea {
 
 class Tensor {
  public:
-  // No tensor at all: defined() is false, and nothing else may be asked of it.
+  // No tensor at all: defined() is false, and nothing else may be called.
   Tensor() = default;
   // Uninitialised, contiguous, row-major.
   explicit Tensor(const Shape& shape);

@@ -52,8 +52,9 @@ void average_checkpoints(std::span<const std::filesystem::path> files, const std
   for (const std::filesystem::path& path : files) opened.emplace_back(path);
   const SafetensorsView& first = *opened.front();
   for (size_t f = 0; f < files.size(); ++f)
-    require(opened[f]->entries().size() == first.entries().size(), files[f].string(), " holds ",
-            opened[f]->entries().size(), " tensors, ", files[0].string(), " holds ", first.entries().size());
+    require(opened[f]->entries().size() == first.entries().size(), files[f].string(), " contains ",
+            opened[f]->entries().size(), " tensors, ", files[0].string(), " contains ",
+            first.entries().size());
 
   std::vector<Tensor> means;
   std::vector<TensorToWrite> to_write;

@@ -63,7 +63,7 @@ std::optional<fs::path> CheckpointStore::linked(const char* link) const {
   if (error) return std::nullopt;
   const fs::path set = directory_ / target.filename();
   require(fs::is_directory(set, error), (directory_ / link).string(), " names ", target.string(),
-          ", which is gone; point it at another checkpoint or remove it to start anew");
+          ", which is gone; point it at another checkpoint or remove it to start again");
   return set;
 }
 

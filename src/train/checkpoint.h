@@ -44,7 +44,7 @@ class RecentWeights {
   // Keeps the `keep` latest files, and none when keep is below 2: one is no average.
   RecentWeights(const std::filesystem::path& run, int64_t keep);
 
-  // Forgets what lies after `step`: the run goes on from there and comes to those points again.
+  // Forgets what lies after `step`: the run continues from there and reaches those points again.
   void forget_after(int64_t step);
   // Replaces or adds the file of `step`, and removes those that are too many.
   void add(int64_t step, std::vector<TensorToWrite> weights, const Metadata& metadata);

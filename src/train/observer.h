@@ -40,7 +40,7 @@ struct ValidationReport {
 class Observer {
  public:
   virtual ~Observer() = default;
-  // A checkpoint was found and the run goes on after this step.
+  // A checkpoint was found and the run continues after this step.
   virtual void on_resume(int64_t step) { (void)step; }
   virtual void on_step(const StepReport& report) { (void)report; }
   virtual void on_validation(const ValidationReport& report) { (void)report; }

@@ -232,7 +232,7 @@ void Optimizer::load_state(const SafetensorsView& file) {
       ++used;
     }
   }
-  require(used == file.entries().size(), "the optimizer's state holds ", file.entries().size() - used,
+  require(used == file.entries().size(), "the optimizer's state contains ", file.entries().size() - used,
           " tensors that this model and optimizer do not have");
   slots_ = std::move(loaded);
 }

@@ -68,7 +68,7 @@ void check_identity(const Json& found, const Json& wanted, const fs::path& direc
   const auto difference = first_difference(&found, &wanted, "");
   if (!difference) return;
   const auto text = [](const Json* value) { return value == nullptr ? "none" : in_quotes(value->dump()); };
-  fail(directory.string(), " holds a run with ", difference->path, " ", text(difference->found), "; got ",
+  fail(directory.string(), " contains a run with ", difference->path, " ", text(difference->found), "; got ",
        text(difference->got), "; choose another folder or the same setting");
 }
 
@@ -77,7 +77,7 @@ void check_state(const Trainer::State& state, const EarlyStopping::State& early,
   constexpr double kLongest = 1e12;  // seconds
   const auto check = [&](const char* name, auto value, auto low, auto high) {
     require(value >= low && value <= high, where, ": damaged; ", name, " is ", value, ", wanted ", low,
-            " to ", high, "; remove the folder checkpoints to start anew");
+            " to ", high, "; remove the folder checkpoints to start again");
   };
   check("step", state.step, int64_t{0}, kAnySteps);
   check("seconds", state.seconds, 0.0, kLongest);
@@ -91,7 +91,7 @@ void check_state(const Trainer::State& state, const EarlyStopping::State& early,
 // What json[name] holds. Throws Error, beginning with `where`, when there is none.
 const Json& member(const Json& json, const char* name, const std::string& where) {
   require(json.is_object() && json.contains(name), where, ": damaged; there is no ", name,
-          "; remove the folder checkpoints to start anew");
+          "; remove the folder checkpoints to start again");
   return json[name];
 }
 
@@ -172,13 +172,13 @@ class Trainer::Run {
     return std::max(by_steps, by_time);
   }
 
-  // Whether the run found has nothing left to do. An early stop ends a run until more is asked for.
+  // Whether the run found has nothing left to do. An early stop ends a run until more is requested.
   bool is_finished() const {
     const bool more_steps =
         t_.steps_ > t_.state_.steps_wanted || (t_.state_.steps_wanted == kAnySteps && t_.steps_ < kAnySteps);
     const bool more_minutes = t_.state_.minutes_wanted > 0 && t_.options_.minutes > t_.state_.minutes_wanted;
-    const bool asked_for_more = more_steps || more_minutes;
-    return t_.state_.step >= t_.steps_ || time_is_up() || (t_.state_.stopped_early && !asked_for_more);
+    const bool more_requested = more_steps || more_minutes;
+    return t_.state_.step >= t_.steps_ || time_is_up() || (t_.state_.stopped_early && !more_requested);
   }
 
   Outcome loop() {
@@ -196,7 +196,7 @@ class Trainer::Run {
       if (at_mark) marks_ = marks_passed();
       const bool interrupted = t_.job_.should_stop && t_.job_.should_stop();
       t_.state_.stopped_early = t_.early_stopping_.should_stop();
-      // Before the checkpoint: a run that goes on from it finds the weights that belong to it.
+      // Before the checkpoint: a run that continues from it finds the weights that belong to it.
       if (average_due(at_mark)) keep_for_average();
       if (last || interrupted || t_.state_.stopped_early || is_best || save_due(at_mark)) save(is_best);
       if (t_.state_.step == t_.steps_) break;
@@ -373,7 +373,7 @@ class Trainer::Run {
     try {
       t_.job_.seek(position);
     } catch (const Error& error) {
-      fail(where, ": damaged; ", error.what(), "; remove the folder checkpoints to start anew");
+      fail(where, ": damaged; ", error.what(), "; remove the folder checkpoints to start again");
     }
     t_.context_.rng = Rng(Rng::State{rng.key, rng.drawn});
     t_.early_stopping_.state = early;

@@ -34,7 +34,7 @@ Tensor random_tensor(const Shape& shape, uint64_t seed) {
   return t;
 }
 
-TEST(Edge, ProjectedKeysGiveWhatTheirProjectionGives) {
+TEST(Edge, ProjectedQueriesAndKeysGiveWhatTheirProjectionGives) {
   const AttentionSpec spec = parse_spec("additive / full / soft");
   const Var q(random_tensor({2, 1, 3, 5}, 1)), k(random_tensor({2, 1, 7, 6}, 2)),
       v(random_tensor({2, 1, 7, 4}, 3));
@@ -42,16 +42,26 @@ TEST(Edge, ProjectedKeysGiveWhatTheirProjectionGives) {
                         .U = Var(random_tensor({8, 5}, 5)),
                         .b = Var(random_tensor({8}, 6)),
                         .v = Var(random_tensor({8}, 7))};
-  const Var projected = linear(k, p.W);
+  const Var queries = linear(q, p.U, p.b), keys = linear(k, p.W);
   const auto wanted = attention(q, k, v, spec, p).value().to_vector();
-  EXPECT_THAT([&] { attend(q, projected, v, spec, {.parameters = p, .projected_keys = true}); },
-              testing::ThrowsMessage<Error>(HasSubstr("W is given")));
-  p.W = {};
-  EXPECT_THAT([&] { attend(q, k, v, spec, {.parameters = p, .projected_keys = true}); },
-              testing::ThrowsMessage<Error>(HasSubstr("6 features, wanted 8")));
-  EXPECT_EQ(
-      attend(q, projected, v, spec, {.parameters = p, .projected_keys = true}).output.value().to_vector(),
-      wanted);
+  EXPECT_THAT([&] { attend(queries, keys, v, spec, {.parameters = p, .projected = true}); },
+              testing::ThrowsMessage<Error>(HasSubstr("parameter W, U or b is given")));
+  p.W = p.U = p.b = {};
+  EXPECT_THAT([&] { attend(q, k, v, spec, {.parameters = p, .projected = true}); },
+              testing::ThrowsMessage<Error>(HasSubstr("5 and 6 features, wanted 8")));
+  EXPECT_THAT([&] { attend(q, q, q, {}, {.projected = true}); },
+              testing::ThrowsMessage<Error>(HasSubstr("bilinear, additive or concat score, got scaled_dot")));
+  EXPECT_EQ(attend(queries, keys, v, spec, {.parameters = p, .projected = true}).output.value().to_vector(),
+            wanted);
+}
+
+TEST(Edge, BilinearWithProjectedKeysIsTheBilinearForm) {
+  const AttentionSpec spec = parse_spec("bilinear / full / soft");
+  const Var q(random_tensor({2, 1, 3, 5}, 1)), k(random_tensor({2, 1, 7, 6}, 2)), W(random_tensor({5, 6}, 4));
+  const auto wanted = attention(q, k, k, spec, {.W = W}).value().to_vector();
+  const auto got = attend(q, linear(k, W), k, spec, {.projected = true}).output.value().to_vector();
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5);
 }
 
 TEST(Edge, FullyMaskedRowGivesZero) {

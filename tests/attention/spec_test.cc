@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "base/rng.h"
 
 namespace fovea {
@@ -11,23 +12,8 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string error_of(std::string_view text, const PredicateTable& predicates = {}) {
-  try {
-    parse_spec(text, predicates);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-template <class F>
-std::string error_from(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+std::string parse_error(std::string_view text, const PredicateTable& predicates = {}) {
+  return error_of([&] { parse_spec(text, predicates); });
 }
 
 TEST(Spec, EveryAxisHasADefault) {
@@ -118,98 +104,102 @@ TEST(Spec, SpacesAreFree) {
 }
 
 TEST(Spec, ErrorsPointAtTheColumn) {
-  EXPECT_EQ(error_of("scaled_dot / widow(1,2) / soft"),
+  EXPECT_EQ(parse_error("scaled_dot / widow(1,2) / soft"),
             "attention: unknown pattern \"widow\" at column 14: did you mean \"window\"?");
-  EXPECT_EQ(error_of("scalddot"),
+  EXPECT_EQ(parse_error("scalddot"),
             "attention: unknown score \"scalddot\" at column 1: did you mean \"scaled_dot\"?");
-  EXPECT_EQ(error_of("dot / full / sofft"),
+  EXPECT_EQ(parse_error("dot / full / sofft"),
             "attention: unknown selection \"sofft\" at column 14: did you mean \"soft\"?");
-  EXPECT_EQ(error_of("dot + alibbi"),
+  EXPECT_EQ(parse_error("dot + alibbi"),
             "attention: unknown term \"alibbi\" at column 7: did you mean \"alibi\"?");
-  EXPECT_THAT(error_of("xyzxyz"), HasSubstr("at column 1: wanted one of dot scaled_dot"));
-  EXPECT_EQ(error_of("dot / window(1"), "attention: the text ends at column 15: wanted ','");
-  EXPECT_EQ(error_of("dot / window(1,2"),
+  EXPECT_THAT(parse_error("xyzxyz"), HasSubstr("at column 1: wanted one of dot scaled_dot"));
+  EXPECT_EQ(parse_error("dot / window(1"), "attention: the text ends at column 15: wanted ','");
+  EXPECT_EQ(parse_error("dot / window(1,2"),
             "attention: the text ends at column 17: wanted ',' or ')': "
             "window(left,right[,dilation][,top_left|bottom_right])");
-  EXPECT_EQ(error_of("dot / full ) "), "attention: unexpected ')' at column 12: wanted '+', '/' or the end");
-  EXPECT_EQ(error_of(""), "attention: the text ends at column 1: wanted score");
-  EXPECT_EQ(error_of("dot / window(a,2)"), "attention: unexpected 'a' at column 14: wanted a whole number");
-  EXPECT_EQ(error_of("dot / \x01"), "attention: unexpected '\\x01' at column 7: wanted pattern");
-  EXPECT_THAT(error_of("dot / window(99999999999999999999,2)"), HasSubstr("a number too large at column 14"));
-  EXPECT_THAT(error_of("dot + alibi + alibi"), HasSubstr("\"alibi\" a second time at column 15"));
-  EXPECT_THAT(error_of("dot / full / top_k"), HasSubstr("at column 19: wanted '('"));
+  EXPECT_EQ(parse_error("dot / full ) "),
+            "attention: unexpected ')' at column 12: wanted '+', '/' or the end");
+  EXPECT_EQ(parse_error(""), "attention: the text ends at column 1: wanted score");
+  EXPECT_EQ(parse_error("dot / window(a,2)"),
+            "attention: unexpected 'a' at column 14: wanted a whole number");
+  EXPECT_EQ(parse_error("dot / \x01"), "attention: unexpected '\\x01' at column 7: wanted pattern");
+  EXPECT_THAT(parse_error("dot / window(99999999999999999999,2)"),
+              HasSubstr("a number too large at column 14"));
+  EXPECT_THAT(parse_error("dot + alibi + alibi"), HasSubstr("\"alibi\" a second time at column 15"));
+  EXPECT_THAT(parse_error("dot / full / top_k"), HasSubstr("at column 19: wanted '('"));
 }
 
 TEST(Spec, EveryWrongNumberIsOneErrorThatSaysWhatWasGotAndWanted) {
   EXPECT_EQ(
-      error_of("dot / window(-1,2)"),
+      parse_error("dot / window(-1,2)"),
       "attention: at column 7: window: keys to the left (the window includes the position itself): got -1, "
       "wanted 0 to 2147483647");
-  EXPECT_THAT(error_from([] { window(0, -2); }), HasSubstr("got -2, wanted 0"));
-  EXPECT_THAT(error_from([] { window(0, 2, 0); }),
+  EXPECT_THAT(error_of([] { window(0, -2); }), HasSubstr("got -2, wanted 0"));
+  EXPECT_THAT(error_of([] { window(0, 2, 0); }),
               HasSubstr("dilation (1 is a plain window): got 0, wanted 1"));
-  EXPECT_THAT(error_from([] { strided(0); }), HasSubstr("stride: got 0, wanted 1"));
-  EXPECT_THAT(error_from([] { fixed(4, 5); }), HasSubstr("got 5, wanted 0 to the stride, 4"));
-  EXPECT_THAT(error_from([] { global({}); }), HasSubstr("got no token"));
-  EXPECT_THAT(error_from([] { global({-1}); }), HasSubstr("got -1"));
-  EXPECT_THAT(error_from([] { global_keys({}); }), HasSubstr("global_keys: got no token"));
-  EXPECT_THAT(error_from([] { layout(4, {"01", "1"}); }), HasSubstr("rows of one length"));
-  EXPECT_THAT(error_from([] { layout(4, {"02"}); }), HasSubstr("wanted only 0 and 1"));
-  EXPECT_THAT(error_from([] {
+  EXPECT_THAT(error_of([] { strided(0); }), HasSubstr("stride: got 0, wanted 1"));
+  EXPECT_THAT(error_of([] { fixed(4, 5); }), HasSubstr("got 5, wanted 0 to the stride, 4"));
+  EXPECT_THAT(error_of([] { global({}); }), HasSubstr("got no token"));
+  EXPECT_THAT(error_of([] { global({-1}); }), HasSubstr("got -1"));
+  EXPECT_THAT(error_of([] { global_keys({}); }), HasSubstr("global_keys: got no token"));
+  EXPECT_THAT(error_of([] { layout(4, {"01", "1"}); }), HasSubstr("rows of one length"));
+  EXPECT_THAT(error_of([] { layout(4, {"02"}); }), HasSubstr("wanted only 0 and 1"));
+  EXPECT_THAT(error_of([] {
                 documents({1, 2}, {3});
               }),
               HasSubstr("got 2 for the queries and 1 for the keys"));
-  EXPECT_THAT(error_from([] { within({}, full()); }), HasSubstr("within: got none"));
-  EXPECT_THAT(error_from([] { within({3}, causal() & documents({3})); }),
+  EXPECT_THAT(error_of([] { within({}, full()); }), HasSubstr("within: got none"));
+  EXPECT_THAT(error_of([] { within({3}, causal() & documents({3})); }),
               HasSubstr("wanted patterns of positions"));
-  EXPECT_THAT(error_from([] { scaled_dot(-1); }), HasSubstr("got -1, wanted a number above 0"));
-  EXPECT_THAT(error_from([] { soft({.dropout = 1}); }), HasSubstr("got 1, wanted 0 or more and less than 1"));
-  EXPECT_THAT(error_from([] { top_k(0); }), HasSubstr("got 0 keys"));
-  EXPECT_THAT(error_from([] { gumbel({.tau = 0}); }), HasSubstr("tau: got 0"));
-  EXPECT_THAT(error_of("dot + sink / full / sparsemax"), HasSubstr("wanted soft or top_k"));
-  EXPECT_THAT(error_of("dot + relative(6)"), HasSubstr("got 6 buckets"));
-  EXPECT_THAT(error_of("dot / full / soft(1.5)"), HasSubstr("at column 14: soft: dropout: got 1.5"));
+  EXPECT_THAT(error_of([] { scaled_dot(-1); }), HasSubstr("got -1, wanted a number above 0"));
+  EXPECT_THAT(error_of([] { soft({.dropout = 1}); }), HasSubstr("got 1, wanted 0 or more and less than 1"));
+  EXPECT_THAT(error_of([] { top_k(0); }), HasSubstr("got 0 keys"));
+  EXPECT_THAT(error_of([] { gumbel({.tau = 0}); }), HasSubstr("tau: got 0"));
+  EXPECT_THAT(parse_error("dot + sink / full / sparsemax"), HasSubstr("wanted soft or top_k"));
+  EXPECT_THAT(parse_error("dot + relative(6)"), HasSubstr("got 6 buckets"));
+  EXPECT_THAT(parse_error("dot / full / soft(1.5)"), HasSubstr("at column 14: soft: dropout: got 1.5"));
 }
 
 TEST(Spec, AnArgumentTooManyIsRefusedWithTheExpectedOnes) {
   EXPECT_EQ(
-      error_of("dot / window(1,2,3,4,5)"),
+      parse_error("dot / window(1,2,3,4,5)"),
       "attention: unexpected '4' at column 20: wanted window(left,right[,dilation][,top_left|bottom_right])");
-  EXPECT_THAT(error_of("dot / window(1,2,3,top_left,5)"),
+  EXPECT_THAT(parse_error("dot / window(1,2,3,top_left,5)"),
               HasSubstr("wanted ',' or ')': window(left,right[,dilation][,top_left|bottom_right])"));
-  EXPECT_THAT(error_of("dot / strided(3,top_left,1)"), HasSubstr("strided(stride[,top_left|bottom_right])"));
-  EXPECT_THAT(error_of("dot / fixed(3,1,1)"), HasSubstr("fixed(stride,summary)"));
-  EXPECT_THAT(error_of("dot / block_window(3,1,1,1)"), HasSubstr("block_window(block,left,right)"));
-  EXPECT_THAT(error_of("dot / random_blocks(3,1,1,1)"), HasSubstr("random_blocks(block,count[,seed])"));
-  EXPECT_THAT(error_of("dot / causal(top_left,1)"), HasSubstr("causal or causal(top_left)"));
-  EXPECT_THAT(error_of("dot / documents(1;2;3)"), HasSubstr("documents(n,...) or documents(n,...;m,...)"));
-  EXPECT_THAT(error_of("dot / within(1,2; causal; causal; full)"),
+  EXPECT_THAT(parse_error("dot / strided(3,top_left,1)"),
+              HasSubstr("strided(stride[,top_left|bottom_right])"));
+  EXPECT_THAT(parse_error("dot / fixed(3,1,1)"), HasSubstr("fixed(stride,summary)"));
+  EXPECT_THAT(parse_error("dot / block_window(3,1,1,1)"), HasSubstr("block_window(block,left,right)"));
+  EXPECT_THAT(parse_error("dot / random_blocks(3,1,1,1)"), HasSubstr("random_blocks(block,count[,seed])"));
+  EXPECT_THAT(parse_error("dot / causal(top_left,1)"), HasSubstr("causal or causal(top_left)"));
+  EXPECT_THAT(parse_error("dot / documents(1;2;3)"), HasSubstr("documents(n,...) or documents(n,...;m,...)"));
+  EXPECT_THAT(parse_error("dot / within(1,2; causal; causal; full)"),
               HasSubstr("got 3 patterns for 2 documents"));
-  EXPECT_THAT(error_of("dot + relative(32,128,64)"),
+  EXPECT_THAT(parse_error("dot + relative(32,128,64)"),
               HasSubstr("wanted relative(buckets[,max_distance][,one_sided|two_sided])"));
-  EXPECT_THAT(error_of("dot + relative(32,128,one_sided,1)"),
+  EXPECT_THAT(parse_error("dot + relative(32,128,one_sided,1)"),
               HasSubstr("relative(buckets[,max_distance][,one_sided|two_sided])"));
-  EXPECT_THAT(error_of("dot + soft_cap(1,2)"), HasSubstr("soft_cap(c)"));
-  EXPECT_THAT(error_of("dot / full / top_k(1,2)"), HasSubstr("top_k(k)"));
-  EXPECT_THAT(error_of("dot / full / gumbel(1,relaxed,1)"),
+  EXPECT_THAT(parse_error("dot + soft_cap(1,2)"), HasSubstr("soft_cap(c)"));
+  EXPECT_THAT(parse_error("dot / full / top_k(1,2)"), HasSubstr("top_k(k)"));
+  EXPECT_THAT(parse_error("dot / full / gumbel(1,relaxed,1)"),
               HasSubstr("gumbel(tau[,straight_through|relaxed])"));
   for (const char* text : {"dot(2)", "bilinear(1)", "dot + alibi(2)", "dot + sink(1)", "dot / full(3)",
                            "dot / full / hard(1)", "dot / full / sparsemax(2)"})
-    EXPECT_THAT(error_of(text), HasSubstr("wanted no arguments")) << text;
+    EXPECT_THAT(parse_error(text), HasSubstr("wanted no arguments")) << text;
 }
 
 TEST(Spec, PredicatesAreNamedByTheCaller) {
   const PredicateTable predicates{{"even_keys", [](int64_t, int64_t, int64_t key) { return key % 2 == 0; }}};
-  EXPECT_THAT(error_of("dot / predicate(evenkeys)", predicates), HasSubstr("did you mean \"even_keys\"?"));
-  EXPECT_THAT(error_of("dot / predicate(any)"), HasSubstr("give it to parse_spec"));
+  EXPECT_THAT(parse_error("dot / predicate(evenkeys)", predicates), HasSubstr("did you mean \"even_keys\"?"));
+  EXPECT_THAT(parse_error("dot / predicate(any)"), HasSubstr("give it to parse_spec"));
 }
 
 TEST(Spec, DeepBracketsAreRefused) {
-  EXPECT_THAT(error_of("dot / " + std::string(100000, '(')),
+  EXPECT_THAT(parse_error("dot / " + std::string(100000, '(')),
               HasSubstr("more than 32 open brackets at column"));
   std::string deep = "dot / ";
   for (int i = 0; i < 10000; ++i) deep += "heads(";
-  EXPECT_THAT(error_of(deep), HasSubstr("more than 32 open brackets"));
+  EXPECT_THAT(parse_error(deep), HasSubstr("more than 32 open brackets"));
 }
 
 // The table of T5's own function for 32 buckets, distance 128.

@@ -8,6 +8,7 @@
 #include "autograd/gradient_check.h"
 #include "autograd/in_place.h"
 #include "autograd/ops.h"
+#include "base/error_of.h"
 #include "io/safetensors.h"
 
 namespace fovea {
@@ -128,32 +129,23 @@ TEST(SamePadding, IsTensorFlows) {
   EXPECT_EQ(none.top + none.bottom + none.left + none.right, 0);
 }
 
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Conv2d, WhatDoesNotFitIsRefusedWithWhatWasWanted) {
   using ::testing::HasSubstr;
   const Var x(Tensor::zeros({1, 4, 4, 6})), weight(Tensor::zeros({4, 6, 3, 3}));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 conv2d(Var(Tensor::zeros({4, 4})), weight);
               }),
               HasSubstr("wanted [images, height, width, channels]"));
-  EXPECT_THAT(message_of([&] { conv2d(x, weight, {}, {.groups = 2}); }), HasSubstr("[filters, 3, rows"));
-  EXPECT_THAT(message_of([&] { conv2d(x, weight, {}, {.groups = 4}); }), HasSubstr("4 groups"));
-  EXPECT_THAT(message_of([&] { conv2d(x, weight, Var(Tensor::zeros({3}))); }), HasSubstr("wanted [4]"));
-  EXPECT_THAT(message_of([&] { conv2d(x, weight, {}, {.dilation = 2}); }), HasSubstr("does not fit"));
-  EXPECT_THAT(message_of([&] { conv2d(x, weight, {}, {.stride = 0}); }), HasSubstr("wanted 1 or more"));
-  EXPECT_THAT(message_of([&] { conv2d(x, weight, {}, {.padding = int64_t{1} << 60}); }),
+  EXPECT_THAT(error_of([&] { conv2d(x, weight, {}, {.groups = 2}); }), HasSubstr("[filters, 3, rows"));
+  EXPECT_THAT(error_of([&] { conv2d(x, weight, {}, {.groups = 4}); }), HasSubstr("4 groups"));
+  EXPECT_THAT(error_of([&] { conv2d(x, weight, Var(Tensor::zeros({3}))); }), HasSubstr("wanted [4]"));
+  EXPECT_THAT(error_of([&] { conv2d(x, weight, {}, {.dilation = 2}); }), HasSubstr("does not fit"));
+  EXPECT_THAT(error_of([&] { conv2d(x, weight, {}, {.stride = 0}); }), HasSubstr("wanted 1 or more"));
+  EXPECT_THAT(error_of([&] { conv2d(x, weight, {}, {.padding = int64_t{1} << 60}); }),
               HasSubstr("padding above 1073741824"));
-  EXPECT_THAT(message_of([&] { max_pool2d(x, {.kernel = 2, .padding = 2}); }),
+  EXPECT_THAT(error_of([&] { max_pool2d(x, {.kernel = 2, .padding = 2}); }),
               HasSubstr("less than the kernel"));
-  EXPECT_THAT(message_of([&] { avg_pool2d(x, {.kernel = 5}); }), HasSubstr("does not fit"));
+  EXPECT_THAT(error_of([&] { avg_pool2d(x, {.kernel = 5}); }), HasSubstr("does not fit"));
 }
 
 class Golden {

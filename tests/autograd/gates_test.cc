@@ -5,6 +5,7 @@
 #include "autograd/gradient_check.h"
 #include "autograd/ops.h"
 #include "autograd/ops_gates.h"
+#include "base/error_of.h"
 
 namespace fovea {
 namespace {
@@ -93,27 +94,15 @@ TEST(GateImages, ReadsTransposedImages) {
             gate_images(Var(turned.value().clone()), {}, {kernel}).y.value().to_vector());
 }
 
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(GateImages, WhatDoesNotFitIsRefusedWithWhatWasWanted) {
   using ::testing::HasSubstr;
   const Var x(Tensor::zeros({1, 2, 2, 3})), w1(Tensor::zeros({2, 3})), w2(Tensor::zeros({3, 2}));
-  EXPECT_THAT(message_of([&] { gate_images(x, {}); }), HasSubstr("no weights"));
-  EXPECT_THAT(message_of([&] { gate_images(reshape(x, {4, 3}), {w1, {}, w2}); }), HasSubstr("[4, 3]"));
-  EXPECT_THAT(message_of([&] { gate_images(x, {w2, {}, w1}); }), HasSubstr("wanted [hidden, 3]"));
-  EXPECT_THAT(message_of([&] { gate_images(x, {w1, {}, w1}); }), HasSubstr("wanted [3, 2]"));
-  EXPECT_THAT(message_of([&] {
-                gate_images(x, {w1, Var(Tensor::zeros({3})), w2});
-              }),
-              HasSubstr("wanted [2]"));
-  EXPECT_THAT(message_of([&] { gate_images(x, {}, {Var(Tensor::zeros({1, 2, 4, 4}))}); }), HasSubstr("odd"));
+  EXPECT_THAT(error_of([&] { gate_images(x, {}); }), HasSubstr("no weights"));
+  EXPECT_THAT(error_of([&] { gate_images(reshape(x, {4, 3}), {w1, {}, w2}); }), HasSubstr("[4, 3]"));
+  EXPECT_THAT(error_of([&] { gate_images(x, {w2, {}, w1}); }), HasSubstr("wanted [hidden, 3]"));
+  EXPECT_THAT(error_of([&] { gate_images(x, {w1, {}, w1}); }), HasSubstr("wanted [3, 2]"));
+  EXPECT_THAT(error_of([&] { gate_images(x, {w1, Var(Tensor::zeros({3})), w2}); }), HasSubstr("wanted [2]"));
+  EXPECT_THAT(error_of([&] { gate_images(x, {}, {Var(Tensor::zeros({1, 2, 4, 4}))}); }), HasSubstr("odd"));
 }
 
 }  // namespace

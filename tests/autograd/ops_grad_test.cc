@@ -326,8 +326,37 @@ TEST(InPlace, WhatSomebodyElseHoldsIsNotOverwritten) {
   const std::vector<float> before = held.to_vector();
   const NormedSum in_place = residual_dropout_norm_in_place(x, residual, weight, bias, 0, 0);
   EXPECT_EQ(held.to_vector(), before);
-  EXPECT_EQ(in_place.normed.value().to_vector(),
-            residual_dropout_norm(x, residual, weight, bias, 0, 0).normed.value().to_vector());
+  const std::vector<float> normed =
+      residual_dropout_norm(x, residual, weight, bias, 0, 0).normed.value().to_vector();
+  EXPECT_EQ(in_place.normed.value().to_vector(), normed);
+  EXPECT_EQ(residual_dropout_norm_alone(x, residual, weight, bias, 0, 0).value().to_vector(), normed);
+  EXPECT_EQ(held.to_vector(), before);
+}
+
+TEST(InPlace, ANormWhoseSumNobodyReadsIsWrittenOverItsInput) {
+  const Var residual(random_tensor({5, 8}, 2), true), weight(Tensor::full({8}, 1.5f), true),
+      bias(random_tensor({8}, 3), true);
+  const auto x = [] { return Var(random_tensor({5, 8}, 1)); };
+  const std::vector<float> wanted =
+      residual_dropout_norm(x(), residual, weight, bias, 0.2f, 7).normed.value().to_vector();
+  {
+    const NoGrad no_grad;
+    const Var in = x();
+    const float* const memory = in.value().data();
+    const Var normed = residual_dropout_norm_alone(in, residual, weight, bias, 0.2f, 7);
+    EXPECT_EQ(normed.value().to_vector(), wanted);
+    EXPECT_EQ(normed.value().data(), memory);
+  }
+  // With the tape, gradients are those of residual_dropout_norm().
+  std::vector<std::vector<float>> grads;
+  for (const bool alone : {false, true}) {
+    for (const Var& leaf : {residual, weight, bias}) leaf.clear_grad();
+    const Var normed = alone ? residual_dropout_norm_alone(x(), residual, weight, bias, 0.2f, 7)
+                             : residual_dropout_norm(x(), residual, weight, bias, 0.2f, 7).normed;
+    mean(normed * normed * normed).backward();
+    for (const Var& leaf : {residual, weight, bias}) grads.push_back(leaf.grad().to_vector());
+  }
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(grads[i + 3], grads[i]) << i;
 }
 
 TEST(RotaryGradient, MatchesDifferences) {

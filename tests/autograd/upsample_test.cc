@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "autograd/gradient_check.h"
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "io/safetensors.h"
 #include "kernels/conv/resize.h"
@@ -111,28 +112,19 @@ TEST(ResizeKernel, EqualsTheReferenceAndDoesNotDependOnThreads) {
       }
 }
 
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(ConvTranspose2d, WhatDoesNotFitIsRefusedWithWhatWasWanted) {
   const Var x(Tensor::zeros({1, 4, 4, 6})), weight(Tensor::zeros({6, 2, 3, 3}));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 conv_transpose2d(x, Var(Tensor::zeros({4, 2, 3, 3})));
               }),
               HasSubstr("wanted [channels, filters / groups, height, width]"));
-  EXPECT_THAT(message_of([&] { conv_transpose2d(x, weight, Var(Tensor::zeros({3}))); }),
+  EXPECT_THAT(error_of([&] { conv_transpose2d(x, weight, Var(Tensor::zeros({3}))); }),
               HasSubstr("wanted [2]"));
-  EXPECT_THAT(message_of([&] { conv_transpose2d(x, weight, {}, {.output_padding = 1}); }),
+  EXPECT_THAT(error_of([&] { conv_transpose2d(x, weight, {}, {.output_padding = 1}); }),
               HasSubstr("less than the stride"));
-  EXPECT_THAT(message_of([&] { conv_transpose2d(x, weight, {}, {.padding = 3}); }), HasSubstr("pad less"));
-  EXPECT_THAT(message_of([&] { resize2d(x, 0); }), HasSubstr("got a size of 0 x 0"));
-  EXPECT_THAT(message_of([&] { resize2d(Var(Tensor::zeros({4, 4})), 2); }), HasSubstr("[images, height"));
+  EXPECT_THAT(error_of([&] { conv_transpose2d(x, weight, {}, {.padding = 3}); }), HasSubstr("pad less"));
+  EXPECT_THAT(error_of([&] { resize2d(x, 0); }), HasSubstr("got a size of 0 x 0"));
+  EXPECT_THAT(error_of([&] { resize2d(Var(Tensor::zeros({4, 4})), 2); }), HasSubstr("[images, height"));
 }
 
 }  // namespace

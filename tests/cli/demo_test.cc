@@ -64,7 +64,7 @@ TEST(Demo, AttentionLearnsWhatTheOtherCannot) {
 TEST(Demo, InterruptedItSavesAndGoesOnToTheSameBytes) {
   const TemporaryDirectory stopped, straight;
   const auto cut =
-      run(demo(stopped.path(), "--steps 1000000000 --threads 1"), "timeout --preserve-status -s TERM 2");
+      run(demo(stopped.path(), "--steps 1000000 --threads 1"), "timeout --preserve-status -s TERM 2");
   EXPECT_EQ(cut.status, 143);
   ASSERT_THAT(cut.err, HasSubstr("stopped after step"));
   const std::string steps = "--steps " + std::to_string(step_of(stopped / "transformer") + 2);
@@ -86,11 +86,17 @@ TEST(Demo, MistakesAreOneLine) {
   ASSERT_EQ(run(demo(directory.path(), "--steps 2 --threads 1")).status, 0);
   const auto other = run(demo(directory.path(), "--steps 2 --seed 2"));
   EXPECT_EQ(other.status, 2);
-  EXPECT_THAT(other.err, HasSubstr("holds a run with seed '1'; got '2'"));
+  EXPECT_THAT(other.err, HasSubstr("contains a run with seed '1'; got '2'"));
   const auto nowhere = run("demo --out /proc/nowhere");
   EXPECT_EQ(nowhere.status, 2);
   EXPECT_THAT(nowhere.err, HasSubstr("/proc/nowhere"));
   EXPECT_EQ(run("demo --steps many").status, 2);
+  const std::string out = (directory / "none").string();
+  const auto zero = run("demo --steps 0 --out " + out);
+  EXPECT_EQ(zero.status, 2);
+  EXPECT_EQ(zero.out, "");
+  EXPECT_EQ(zero.err, "fovea: steps: got 0, wanted 1 to 1000000\n");
+  EXPECT_FALSE(std::filesystem::exists(out));
   EXPECT_EQ(run("demo --seed -1").status, 2);
 }
 

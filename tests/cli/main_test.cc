@@ -60,6 +60,20 @@ TEST(CommandLine, WordForANumberIsAnError) {
 TEST(CommandLine, NegativeThreadsAreAnError) {
   expect_complaint(run("info --threads -3"), "-3");
 }
+TEST(CommandLine, WholeNumbersAreDecimalAndFitOrAreRefused) {
+  for (const char* number : {"010", "0x10", "99999999999999999999", "1e3", "-", "+1"})
+    expect_complaint(run("pattern causal --n '" + std::string(number) + "'"), number);
+  expect_complaint(run("scene 99999999999999999999 --out x.png"),
+                   "number: got '99999999999999999999', wanted a whole");
+  expect_complaint(run("demo --seed -1 --out x"), "-1");
+  EXPECT_EQ(run("pattern causal --n 10").status, 0);
+  EXPECT_EQ(run("pattern causal --n 8").out, run("pattern causal --n=8").out);
+}
+TEST(CommandLine, WrongCountsAndWordsForNumbersAreSaidPlainly) {
+  expect_complaint(run("train translate --train a b c --out x"), "--train: got 3 values, wanted at most 2;");
+  expect_complaint(run("translate x --length-penalty much"),
+                   "--length-penalty: got 'much', wanted a number;");
+}
 TEST(CommandLine, FlagGivenTwiceIsAnError) {
   expect_complaint(run("info --threads 1 --threads 2"), "--threads");
 }

@@ -103,6 +103,21 @@ TEST_F(ReadingVerbs, SeveralLabelsArePrintedBetweenTheSeparator) {
                   "micro F1 100.00 %, macro F1 100.00 %, all labels right 100.00 %, 60 texts\nx: precision"));
 }
 
+TEST_F(ReadingVerbs, TextsInWhichNoWordOccursTwiceAreLearnt) {
+  std::ofstream(file("few.tsv")) << "one\ttwo\t1.5\nthree\tfour\t2.5\n";
+  const auto trained = run("train classify --pairs --task regression --train " + file("few.tsv") +
+                           " --preset tiny --steps 1 --threads 1 --out " + file("few"));
+  EXPECT_EQ(trained.status, 0) << trained.err;
+}
+
+TEST_F(ReadingVerbs, ASeparatorThatIsNeverFoundIsNamed) {
+  const auto trained = run("train classify --task multi_label --train " + file("tags.tsv") +
+                           " --tokenizer words --preset tiny --steps 1 --threads 1 --out " + file("comma"));
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.err, HasSubstr("note: no text has more than one label; --label-separator is ','"));
+  EXPECT_THAT(tagger_.err, testing::Not(HasSubstr("more than one label")));
+}
+
 TEST_F(ReadingVerbs, TheModelCardHasTheCommandAsAShellReadsIt) {
   EXPECT_THAT(read_text(file("tagger") + "/README.md"),
               testing::AllOf(HasSubstr("--label-separator '|'"), HasSubstr("--global 'first car'"),

@@ -129,8 +129,58 @@ TEST_F(SeriesCommands, ExplainDrawsEveryForm) {
   }
 }
 
+// What cannot be read because of its length is one bad line; the others are answered.
+TEST_F(SeriesCommands, ACaseThatIsTooLongIsNamedAndSpoilsNoOther) {
+  const auto two = [](int steps) {
+    std::string one = "1";
+    for (int i = 1; i < steps; ++i) one += ",1";
+    return one + ":" + one + "\n";
+  };
+  std::ofstream(file("long.ts")) << two(5) + two(65'537) + two(6);
+  const std::string model = classifier();
+  const Outcome skipped = run("predict " + model + " --on-error skip " + file("long.ts"));
+  EXPECT_EQ(skipped.status, 0) << skipped.err;
+  EXPECT_EQ(std::count(skipped.out.begin(), skipped.out.end(), '\n'), 2);
+  EXPECT_THAT(skipped.err,
+              HasSubstr("long.ts, line 2: a series of 65537 steps is 65537 tokens, but the model reads "
+                        "at most 65536; cut it, or train with a larger --patch"));
+  const Outcome stopped = run("predict " + model + " " + file("long.ts"));
+  EXPECT_EQ(stopped.status, 2);
+  EXPECT_EQ(std::count(stopped.out.begin(), stopped.out.end(), '\n'), 1) << "the line before it is answered";
+  std::ofstream(file("long-train.ts")) << "@dimensions 2\n@classLabel true up down\n@data\n1:2:up\n"
+                                       << two(65'537).substr(0, two(65'537).size() - 1) << ":down\n";
+  const Outcome training =
+      run("train series --train " + file("long-train.ts") + kSmall + " --out " + file("no"));
+  EXPECT_EQ(training.status, 2);
+  EXPECT_THAT(training.err, HasSubstr("long-train.ts, case 2: a series of 65537 steps"));
+  EXPECT_FALSE(path_exists(file("no")));
+
+  // Learned positions, and states side by side, have bounds of their own.
+  const std::string places = trained("places", "train.ts --positions learned --max-positions 8");
+  std::ofstream(file("nine.ts")) << two(9) + two(8);
+  const Outcome nine = run("predict " + places + " --on-error skip " + file("nine.ts"));
+  EXPECT_EQ(nine.status, 0) << nine.err;
+  EXPECT_EQ(std::count(nine.out.begin(), nine.out.end(), '\n'), 1);
+  EXPECT_THAT(nine.err,
+              HasSubstr("nine.ts, line 1: a series of 9 steps is 9 tokens, but the model reads at most 8"));
+  std::ofstream(file("equal.ts"))
+      << "@dimensions 1\n@classLabel true up down\n@data\n1,2,3:up\n3,2,1:down\n2,3,4:up\n";
+  const std::string flat = trained("flat", "equal.ts --pooling flatten");
+  std::ofstream(file("four.ts")) << "1,2,3,4\n1,2,3\n";
+  const Outcome four = run("predict " + flat + " --on-error empty " + file("four.ts"));
+  EXPECT_EQ(four.status, 0) << four.err;
+  EXPECT_THAT(four.out, testing::MatchesRegex("\n(up|down)\n"));
+  EXPECT_THAT(four.err, HasSubstr("four.ts, line 1: a series of 4 steps, but the model reads 3 steps"));
+  std::ofstream(file("3000.ts")) << two(3000);
+  const Outcome shown = run("explain " + model + " " + file("3000.ts") + " --out " + file("long.svg"));
+  EXPECT_EQ(shown.status, 2);
+  EXPECT_THAT(shown.err, HasSubstr("a series of 3000 tokens; attention can be shown of at most 2048"));
+}
+
 TEST_F(SeriesCommands, WhatDoesNotApplyOrIsWrongIsRefusedInOneLine) {
   write_atomically(file("bad.csv"), "date,wave\n2020-01-01,1\n2020-01-02,x\n");
+  write_atomically(file("alike.ts"), "@univariate true\n@classLabel true a b\n@data\n1,2:b\n2,3:b\n");
+  write_atomically(file("level.ts"), "@univariate true\n@targetLabel true\n@data\n1,2:0.5\n2,3:0.5\n");
   const std::string table = "train series --out " + file("no") + " --train " + file("table.csv"),
                     cases = "train series --out " + file("no") + " --train " + file("train.ts");
   const std::pair<std::string, const char*> rows[] = {
@@ -153,6 +203,10 @@ TEST_F(SeriesCommands, WhatDoesNotApplyOrIsWrongIsRefusedInOneLine) {
       {cases + " --pooling flatten", "equal length"},
       {"train series --out " + file("no") + " --train " + file("bad.csv"),
        "bad.csv, line 3, column 'wave': got 'x'"},
+      {"train series --out " + file("no") + " --train " + file("alike.ts"),
+       "every case has the label 'b', wanted at least two"},
+      {"train series --out " + file("no") + " --train " + file("level.ts"),
+       "every case has the number 0.5, wanted different ones"},
       {"predict " + forecaster() + " --scores < " + file("table.csv"),
        "--scores does not apply to a forecast"},
       {"predict " + forecaster() + " " + file("bad.csv"), "no column 'drift'"},

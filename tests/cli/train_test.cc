@@ -32,10 +32,12 @@ std::map<std::string, std::string> help_of(const std::string& arguments) {
 }
 
 TEST(TrainHelp, ShowsTheDefaultsThatDumpConfigPrintsForTheChosenModelAndPreset) {
-  for (const std::string choice : {"translate", "translate --model luong", "translate --preset base",
-                                   "translate --model rnn --preset tiny", "classify", "classify --model han",
-                                   "classify --model transformer --preset tiny", "classify --from encoder",
-                                   "image", "image --preset tiny"}) {
+  for (const std::string choice :
+       {"translate", "translate --model luong", "translate --preset base",
+        "translate --model rnn --preset tiny", "classify", "classify --model han",
+        "classify --model transformer --preset tiny", "classify --from encoder", "image",
+        "image --preset tiny", "image --model vit", "series", "series --model lstm --preset tiny", "glimpse",
+        "glimpse --model soft", "clip", "caption", "partition"}) {
     SCOPED_TRACE(choice);
     const auto help = help_of("train " + choice);
     const Json config = parse_json(run("train " + choice + " --dump-config").out, "dumped");
@@ -134,6 +136,16 @@ TEST_F(TrainVerb, MoreMinutesGoOnWithAFinishedRun) {
   EXPECT_EQ(more.status, 0) << more.err;
   EXPECT_THAT(more.err, HasSubstr("resuming after step 20"));
   EXPECT_THAT(more.out, testing::StartsWith("trained "));
+}
+
+TEST_F(TrainVerb, ARunThatLearntNothingSaysSo) {
+  const auto nothing = run(command("nothing", "--steps 8 --validations 4 --learning-rate 1e-12"));
+  EXPECT_THAT(
+      nothing.out,
+      HasSubstr(
+          "note: the run ended and its accuracy was the same at every validation: the model has not begun to "
+          "learn; the same command with --steps 24 continues from here\n"));
+  EXPECT_THAT(run(command("learnt", "--steps 60")).out, testing::Not(HasSubstr("has not begun")));
 }
 
 TEST_F(TrainVerb, ProgressHasAUnit) {

@@ -51,6 +51,8 @@ class Vision : public testing::Test {
     }
     write_atomically(path("images"), images);
     write_atomically(path("labels"), labels);
+    labels.replace(8, 120, std::string(120, '\3'));
+    write_atomically(path("threes"), labels);
   }
   // "@name" stands for the path of a file or folder made above.
   static std::string with_paths(std::string arguments) {
@@ -84,6 +86,9 @@ TEST_F(Vision, WhatDoesNotApplyIsRefusedInOneLine) {
       {"classify @gated --test @images @labels", "wanted a list file or a folder of clips"},
       {"train glimpse --out @x", "--train and --out are needed"},
       {"train glimpse --train @alike --out @x", "every picture has the class 'cats', wanted at least two"},
+      {"train image --train @images @threes --out @x",
+       "every picture has the class '3', wanted at least two"},
+      {"train glimpse --train @images @threes --out @x", "threes: every picture has the class '3'"},
       {"train image --train @alike --out @x", "every picture has the class 'cats', wanted at least two"},
       {"train glimpse --train @images @labels --out @x --grid 3",
        "'grid' is an option of --model soft; the model is ram"},
@@ -126,6 +131,27 @@ TEST_F(Vision, WhatAppliesIsDone) {
     EXPECT_NE(outcome.out, "");
   }
   EXPECT_THAT(ask("info @gated").out, HasSubstr("folder-of-frames"));
+}
+
+// The options that a pooling with scores has, and what is said to be next.
+TEST_F(Vision, ClipsAreTrainedWithAnyPoolingAndSelection) {
+  const std::string train =
+      "train clip --train @images @labels --clips 4 --target 1 --filters 2 --steps 1 --threads 1 ";
+  for (const char* options : {"--pooling additive --selection top_k(2)", "--pooling dot --selection hard",
+                              "--selection identity", "--pooling gated --selection sparsemax --hidden 8"}) {
+    SCOPED_TRACE(options);
+    std::string quoted = options;
+    for (const char bracket : {'(', ')'})
+      if (const size_t at = quoted.find(bracket); at != std::string::npos) quoted.insert(at, "\\");
+    const Outcome outcome = ask(train + quoted + " --out @clips" + std::to_string(quoted.size()));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("next: fovea explain"));
+  }
+  const Outcome mean = ask(train + "--pooling mean --out @clips-mean");
+  EXPECT_EQ(mean.status, 0) << mean.err;
+  EXPECT_THAT(mean.out, HasSubstr("next: fovea classify"));
+  EXPECT_THAT(ask(train + "--pooling mean --selection hard --out @x").err,
+              HasSubstr("for a pooling without scores; choose gated, additive or dot"));
 }
 
 }  // namespace

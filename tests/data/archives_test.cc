@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/error_of.h"
 #include "data/files.h"
 #include "data/idx.h"
 #include "data/tar.h"
@@ -15,15 +16,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::string fault_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::string idx(std::vector<uint32_t> sizes, const std::string& values, char type = 8) {
   std::string bytes{'\0', '\0', type, static_cast<char>(sizes.size())};
@@ -53,18 +45,18 @@ TEST(Idx, PlainAndGzipAreTheSame) {
 TEST(Idx, WhatIsCutOffOrTooLongOrNoIdxIsRefused) {
   const std::string whole = idx({2, 3}, "abcdef");
   for (size_t size = 0; size < whole.size(); ++size)
-    EXPECT_THAT(fault_of([&] { parse(whole.substr(0, size)); }), ::testing::StartsWith("file: ")) << size;
-  EXPECT_EQ(fault_of([&] { parse(whole.substr(0, 15)); }), "file: cut off: 3 of 6 values");
-  EXPECT_EQ(fault_of([&] { parse(whole + "g"); }), "file: bytes after the last of 6 values");
-  EXPECT_EQ(fault_of([&] { parse(idx({1}, "a", 13)); }),
+    EXPECT_THAT(error_of([&] { parse(whole.substr(0, size)); }), ::testing::StartsWith("file: ")) << size;
+  EXPECT_EQ(error_of([&] { parse(whole.substr(0, 15)); }), "file: cut off: 3 of 6 values");
+  EXPECT_EQ(error_of([&] { parse(whole + "g"); }), "file: bytes after the last of 6 values");
+  EXPECT_EQ(error_of([&] { parse(idx({1}, "a", 13)); }),
             "file: an IDX file of type 13, wanted 8 (unsigned bytes)");
-  EXPECT_EQ(fault_of([&] { parse("text, no array"); }), "file: no IDX file");
-  EXPECT_THAT(fault_of([&] {
+  EXPECT_EQ(error_of([&] { parse("text, no array"); }), "file: no IDX file");
+  EXPECT_THAT(error_of([&] {
                 parse(idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, ""));
               }),
               HasSubstr("more than"));
   // A promise of a gigabyte takes no more memory than what has come.
-  EXPECT_EQ(fault_of([&] { parse(idx({1u << 30}, "abc")); }), "file: cut off: 3 of 1073741824 values");
+  EXPECT_EQ(error_of([&] { parse(idx({1u << 30}, "abc")); }), "file: cut off: 3 of 1073741824 values");
 }
 
 TEST(Idx, ADamagedGzipIsRefused) {
@@ -95,7 +87,7 @@ TEST(Idx, PicturesAndLabelsMustBeAsMany) {
   EXPECT_THAT(read.labels, ElementsAre(7, 9));
   const std::string three = folder.write("three", idx({3}, "abc"));
   EXPECT_EQ(complaint(folder, [&] { read_labelled_idx(images, three); }),
-            "images holds 2 pictures and three 3 labels");
+            "images contains 2 pictures and three 3 labels");
   EXPECT_THAT(complaint(folder, [&] { read_labelled_idx(labels, images); }), HasSubstr("wanted 3"));
 }
 
@@ -173,11 +165,11 @@ TEST(Tar, LongNamesOfGnuAndPaxAreRead) {
 TEST(Tar, WhatIsCutOffOrNoTarIsRefused) {
   const std::string whole = member("a", "content") + member("b", std::string(1000, 'b')) + kEnd;
   for (size_t size = 0; size < whole.size() - 512; size += 7)
-    EXPECT_THAT(fault_of([&] { list(whole.substr(0, size)); }), ::testing::StartsWith("archive: ")) << size;
-  EXPECT_THAT(fault_of([&] { list("\x1f\x8b" + std::string(1000, 'z')); }), HasSubstr("is it compressed?"));
+    EXPECT_THAT(error_of([&] { list(whole.substr(0, size)); }), ::testing::StartsWith("archive: ")) << size;
+  EXPECT_THAT(error_of([&] { list("\x1f\x8b" + std::string(1000, 'z')); }), HasSubstr("is it compressed?"));
   std::string changed = whole;
   changed[3] ^= 1;
-  EXPECT_EQ(fault_of([&] { list(changed); }),
+  EXPECT_EQ(error_of([&] { list(changed); }),
             "archive: no tar header at byte 0; is it compressed? wanted a plain tar");
 }
 

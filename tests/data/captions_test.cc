@@ -77,7 +77,7 @@ TEST(Captions, WhatCannotBeUsedIsNamed) {
   EXPECT_EQ(
       fault("e.json",
             R"({"images": [{"id": 1, "file_name": "a"}, {"id": 1, "file_name": "b"}], "annotations": []})"),
-      "e.json: images[1]: the id 1 stands twice");
+      "e.json: images[1]: the id 1 appears twice");
   EXPECT_EQ(fault("f.json", R"({"images": [{"id": "1", "file_name": "a"}], "annotations": []})"),
             "f.json: images[0]: 'id' is no whole number");
 }
@@ -86,7 +86,7 @@ TEST(Captions, AListNamesEachPictureOnce) {
   const TestFolder folder;
   EXPECT_THAT(read_picture_list(folder.write("a", "x.jpg\r\n\ny.jpg \n")), ElementsAre("x.jpg", "y.jpg"));
   EXPECT_EQ(complaint(folder, [&] { read_picture_list(folder.write("b", "x.jpg\ny.jpg\nx.jpg\n")); }),
-            "b, line 3: 'x.jpg' stands twice");
+            "b, line 3: 'x.jpg' appears twice");
   EXPECT_THAT(complaint(folder, [&] { read_picture_list(folder.write("c", "\n")); }),
               HasSubstr("c: no names"));
 }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "data/png_writer.h"
 #include "io/file.h"
@@ -18,15 +19,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string said(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(ClipList, HasALineForEachPicture) {
   const ClipList list =
@@ -39,17 +31,28 @@ TEST(ClipList, HasALineForEachPicture) {
   EXPECT_FALSE(parse_clip_list("a\tyes\t1.png\n", "x").has_keys);
 }
 
+TEST(ClipList, AFirstLineThatNamesTheColumnsIsSkipped) {
+  for (const char* header : {"bag\tlabel\tfile\n", "Bag\tClass\tpicture\tkey\n"}) {
+    const bool keyed = std::string(header).find("key") != std::string::npos;
+    const ClipList list =
+        parse_clip_list(header + std::string(keyed ? "a\tx\t1.png\t0\n" : "a\tx\t1.png\n"), "list");
+    ASSERT_EQ(list.rows.size(), 1u);
+    EXPECT_EQ(list.rows[0].path, "1.png");
+  }
+  EXPECT_EQ(parse_clip_list("a\tlabel\tlabel.png\n", "list").rows.size(), 1u);
+}
+
 TEST(ClipList, WhatIsWrongIsNamedWithItsLine) {
-  EXPECT_THAT(said([] { parse_clip_list("", "x.tsv"); }), HasSubstr("x.tsv: no lines"));
-  EXPECT_THAT(said([] { parse_clip_list("a\tyes\t1.png\nb no 2.png\n", "x.tsv"); }),
+  EXPECT_THAT(error_of([] { parse_clip_list("", "x.tsv"); }), HasSubstr("x.tsv: no lines"));
+  EXPECT_THAT(error_of([] { parse_clip_list("a\tyes\t1.png\nb no 2.png\n", "x.tsv"); }),
               HasSubstr("x.tsv, line 2: got 1 columns"));
-  EXPECT_THAT(said([] { parse_clip_list("a\t \t1.png\n", "x"); }), HasSubstr("column 2 is empty"));
-  EXPECT_THAT(said([] { parse_clip_list("a\tyes\t1.png\nb\tno\t2.png\t1\n", "x"); }),
+  EXPECT_THAT(error_of([] { parse_clip_list("a\t \t1.png\n", "x"); }), HasSubstr("column 2 is empty"));
+  EXPECT_THAT(error_of([] { parse_clip_list("a\tyes\t1.png\nb\tno\t2.png\t1\n", "x"); }),
               HasSubstr("4 columns, where the lines before have 3"));
-  EXPECT_THAT(said([] { parse_clip_list("a\tyes\t1.png\t2\n", "x"); }), HasSubstr("wanted 0 or 1"));
-  EXPECT_THAT(said([] { parse_clip_list("a\tyes\t1.png\na\tno\t2.png\n", "x"); }),
+  EXPECT_THAT(error_of([] { parse_clip_list("a\tyes\t1.png\t2\n", "x"); }), HasSubstr("wanted 0 or 1"));
+  EXPECT_THAT(error_of([] { parse_clip_list("a\tyes\t1.png\na\tno\t2.png\n", "x"); }),
               HasSubstr("before it had 'yes'"));
-  EXPECT_THAT(said([] { parse_clip_list("a\tyes\t\xff.png\n", "x"); }), HasSubstr("not UTF-8"));
+  EXPECT_THAT(error_of([] { parse_clip_list("a\tyes\t\xff.png\n", "x"); }), HasSubstr("not UTF-8"));
 }
 
 void write_picture(const std::filesystem::path& path, uint8_t grey) {
@@ -81,16 +84,27 @@ TEST(Clips, AreReadFromListsAndFolders) {
   EXPECT_THAT(listed.key, ElementsAre(1, 0, 0));
   EXPECT_EQ(listed.frame(1)[0], 50);
 
-  EXPECT_THAT(said([&] {
+  EXPECT_THAT(error_of([&] {
                 read_clips(folder / "list.tsv", form, {"upp", "down"});
               }),
               HasSubstr("did you mean 'upp'"));
   write_atomically(folder / "gone.tsv", "x\tup\tnowhere.png\ny\tdown\tset/down/two/a.png\n");
-  EXPECT_THAT(said([&] { read_clips(folder / "gone.tsv", form); }), HasSubstr("nowhere.png"));
+  EXPECT_THAT(error_of([&] { read_clips(folder / "gone.tsv", form); }), HasSubstr("nowhere.png"));
   write_atomically(folder / "one.tsv", "x\tup\tset/up/one/b.png\n");
-  EXPECT_THAT(said([&] { read_clips(folder / "one.tsv", form); }), HasSubstr("wanted at least two labels"));
+  EXPECT_THAT(error_of([&] { read_clips(folder / "one.tsv", form); }),
+              HasSubstr("wanted at least two labels"));
   std::filesystem::create_directories(folder / "set/up/empty");
-  EXPECT_THAT(said([&] { read_clips(folder / "set", form); }), HasSubstr("empty: no frames"));
+  EXPECT_THAT(error_of([&] { read_clips(folder / "set", form); }), HasSubstr("empty: no frames"));
+}
+
+TEST(Clips, FramesAreInTheOrderOfTheirNumbers) {
+  const TemporaryDirectory folder;
+  for (const char* name : {"f10.png", "f9.png", "f2.png", "f1.png", "f02.png", "f2b.png", "e99.png", "f.png"})
+    write_picture(folder / name, 1);
+  std::vector<std::string> names;
+  for (const auto& frame : frames_in(folder.path())) names.push_back(frame.filename().string());
+  EXPECT_THAT(names,
+              ElementsAre("e99.png", "f.png", "f1.png", "f02.png", "f2.png", "f2b.png", "f9.png", "f10.png"));
 }
 
 // Pictures of 10 classes, filled with 10 times their class.
@@ -123,8 +137,9 @@ TEST(Bags, ArePositiveWhenTheyHoldTheTarget) {
   EXPECT_NEAR(lengths / 300, 10, 0.5);
   EXPECT_EQ(make_bags(digits(200), {.count = 300}, 7).pixels, bags.pixels);
   EXPECT_NE(make_bags(digits(200), {.count = 300}, 8).pixels, bags.pixels);
-  EXPECT_THAT(said([] { make_bags(digits(200), {.target = "ten"}, 1); }), HasSubstr("'ten' is not a class"));
-  EXPECT_THAT(said([] { make_bags(digits(5), {}, 1); }), HasSubstr("has 0 of 5 pictures"));
+  EXPECT_THAT(error_of([] { make_bags(digits(200), {.target = "ten"}, 1); }),
+              HasSubstr("'ten' is not a class"));
+  EXPECT_THAT(error_of([] { make_bags(digits(5), {}, 1); }), HasSubstr("has 0 of 5 pictures"));
 }
 
 TEST(KeyFrameClips, HaveOneWholePictureAtARandomPlace) {

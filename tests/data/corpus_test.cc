@@ -164,7 +164,7 @@ TEST(Tsv, NamesTheLineWithWrongColumns) {
   EXPECT_EQ(read("a\t\n"), "a.tsv, line 1, column 2: empty" + hint);
   EXPECT_EQ(read(""), "a.tsv: no lines");
   EXPECT_EQ(read("a\tb\n", {.target_column = 1}),
-            "columns 1 and 1 asked for as source and target, wanted two different ones counted from 1");
+            "columns 1 and 1 requested as source and target, wanted two different ones counted from 1");
   folder.write("a.tsv", "a\tb\nc\n\tx\nd\te\n");
   const ParallelText text = read_parallel_tsv(folder.path("a.tsv"), {.skip_bad = true});
   EXPECT_EQ(text.source, (Lines{"a", "d"}));

@@ -106,7 +106,11 @@ TEST(DecodeImage, SizesAreCheckedBeforeMemoryIsTaken) {
 
 TEST(DecodeImage, OtherBytesAreRefused) {
   EXPECT_EQ(fault_of(""), "picture: neither JPEG nor PNG but empty");
-  EXPECT_EQ(fault_of("GIF89a"), "picture: neither JPEG nor PNG");
+  EXPECT_EQ(fault_of("hello"), "picture: neither JPEG nor PNG");
+  EXPECT_EQ(fault_of("GIF89a"), "picture: neither JPEG nor PNG but GIF; convert it first");
+  EXPECT_EQ(fault_of("RIFF....WEBPVP8 "), "picture: neither JPEG nor PNG but WebP; convert it first");
+  EXPECT_EQ(fault_of("....ftypheic"), "picture: neither JPEG nor PNG but HEIC or MP4; convert it first");
+  EXPECT_EQ(fault_of("BM1234"), "picture: neither JPEG nor PNG but BMP; convert it first");
 }
 
 TEST(ReadImage, NamesTheFile) {
@@ -188,6 +192,9 @@ TEST(ImageFolder, OneSubFolderIsOneClass) {
   EXPECT_EQ(found.items[1].path.filename(), "1.jpeg");
   EXPECT_EQ(found.items[2].label, 1);
   EXPECT_EQ(found.ignored, 1);
+  folder.write("dogs/scan.webp", "");
+  std::filesystem::create_directory(folder.path("dogs/more"));
+  EXPECT_EQ(list_image_folder(folder.path("")).ignored, 3);
 }
 
 TEST(ImageFolder, WhatIsNoCollectionIsRefused) {

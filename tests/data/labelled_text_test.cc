@@ -66,6 +66,7 @@ TEST(LabelledText, NamesFileAndLineOfWhatItCannotUse) {
   EXPECT_THAT(broken(folder, "c.txt", "__label__\na one\n"), HasSubstr("c.txt, line 1: an empty"));
   EXPECT_THAT(broken(folder, "d.tsv", "0\tone\n1\t\xff\n"), HasSubstr("d.tsv, line 2: not UTF-8"));
   EXPECT_THAT(broken(folder, "e.tsv", ""), HasSubstr("e.tsv: no lines"));
+  EXPECT_THAT(broken(folder, "e2.tsv", "label\ttext\n"), HasSubstr("e2.tsv: no lines below the header"));
   EXPECT_THAT(broken(folder, "f.tsv", "a\tb\nx\ty\n", {.label_column = "3"}),
               HasSubstr("f.tsv: 2 columns, but label column 3"));
   EXPECT_THAT(broken(folder, "g.tsv", "kind\ttext\nx\ty\n", {.label_column = "kinds"}),
@@ -75,6 +76,29 @@ TEST(LabelledText, NamesFileAndLineOfWhatItCannotUse) {
       read_labelled(folder.write("i.tsv", "0\tone\n1\n\ttwo\n1\t\xff\n1\tthree\n"), {.skip_bad = true});
   EXPECT_THAT(kept.texts, ElementsAre("one", "three"));
   EXPECT_EQ(kept.skipped, (Skipped{.bad_utf8 = 1, .empty = 1, .wrong_columns = 1}));
+}
+
+// Where a file has no columns, the first words of its lines are labels: not those of JSON, and not those of any text.
+TEST(LabelledText, FirstWordsThatAreNoLabelsAreRefused) {
+  const TestFolder folder;
+  const std::string json = "{\"text\": \"fine\", \"label\": 1}\n";
+  EXPECT_THAT(broken(folder, "a.jsonl", json + json),
+              HasSubstr("a.jsonl: the first line looks like JSON, wanted a label"));
+  EXPECT_THAT(broken(folder, "a.json", "[" + json), HasSubstr("looks like JSON"));
+  std::string text, labelled, marked;
+  for (int i = 0; i < 60; ++i) {
+    const std::string rest = " man walks a dog number " + std::to_string(i) + "\n";
+    text += (i % 3 == 0 ? "word" + std::to_string(i) : "a") + rest;
+    labelled += "kind" + std::to_string(i % 12) + rest;
+    marked += "__label__word" + std::to_string(i) + rest;
+  }
+  EXPECT_THAT(
+      broken(folder, "b.txt", text),
+      HasSubstr(
+          "b.txt: the first word of each line is taken as its label, but 20 of these 21 words occur only once; "
+          "wanted a label and a text on each line, separated by a tab"));
+  EXPECT_EQ(read_labelled(folder.write("c.txt", labelled)).size(), 60);
+  EXPECT_EQ(read_labelled(folder.write("d.txt", marked)).size(), 60) << "said to be labels";
 }
 
 // The rows that stand below a header; "" as note stands for a file that has none.
@@ -173,7 +197,7 @@ TEST(LabelledText, ASecondTextIsRefusedUnlessOneIsChosen) {
       "label\tsentence1\tsentence2\n1\tit rains a lot today\tthe street is wet now\n"
       "0\tthe sun is out today\tit is night right now\n";
   EXPECT_EQ(broken(folder, "a.tsv", pairs),
-            "a.tsv: column 2 \"sentence1\" and column 3 \"sentence2\" both hold texts; "
+            "a.tsv: column 2 \"sentence1\" and column 3 \"sentence2\" both contain texts; "
             "choose one with --text-column, or read both as a pair with --pairs");
   const LabelledText text = read_labelled(folder.path("a.tsv"), {.text_column = "sentence1"});
   EXPECT_THAT(text.texts, ElementsAre("it rains a lot today", "the sun is out today"));
@@ -181,7 +205,7 @@ TEST(LabelledText, ASecondTextIsRefusedUnlessOneIsChosen) {
   EXPECT_THAT(broken(folder, "b.csv",
                      "3,Wall St. bears claw back,\"Short sellers, see green again today\"\n"
                      "4,Oil prices soar to record,Tearaway prices are menacing the market\n"),
-              HasSubstr("column 2 and column 3 both hold texts"));
+              HasSubstr("column 2 and column 3 both contain texts"));
 }
 
 TEST(LabelledText, AFileThatGoesWithAnotherHasItsColumns) {

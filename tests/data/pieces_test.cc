@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error_of.h"
 #include "data/encoder_tokenizer.h"
 #include "data/files.h"
 #include "data/marian_tokenizer.h"
@@ -99,6 +100,56 @@ TEST(Unigram, GivesHuggingFacesIdsFromTokenizerJson) {
   expect_ids(*from_json(tokenizer_json()), "tokenizers");
 }
 
+// Where characters were replaced, a token stands for what became it, even if the replacement stands in the text too.
+TEST(Unigram, TokensStandForTheCharactersOfTokenizers) {
+  const nlohmann::json spans =
+      parse_large_json(read_text(FOVEA_GOLDEN "/token_spans.json", uint64_t{1} << 26), "token_spans.json");
+  const auto tokenizer = from_json(tokenizer_json());
+  const auto read = make_unigram(parse_xlm_roberta_model(model_bytes(), "M"), "M");
+  const Texts texts = spans["texts"].get<Texts>();
+  ASSERT_GE(texts.size(), 100u);
+  int compared = 0, different = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    // The last texts were written for this test.
+    const bool random = i + 7 < texts.size();
+    // The white space before the mask is part of the mask there, and not here.
+    if (texts[i].find("<mask>") != std::string::npos) continue;
+    Ids ids;
+    const std::vector<TokenSpan> found = tokenizer->spans(texts[i]);
+    const nlohmann::json& wanted = spans["unigram"][i];
+    for (const TokenSpan& span : found) ids.push_back(span.id);
+    EXPECT_EQ(ids, tokenizer->encode(texts[i])) << texts[i];
+    ASSERT_EQ(found.size(), wanted.size()) << texts[i];
+    for (size_t t = 0; t < found.size(); ++t) {
+      SCOPED_TRACE(message(texts[i], ", token ", t, " ", tokenizer->piece(found[t].id)));
+      if (tokenizer->piece(found[t].id) == kWordMark) {  // there it stands for the character after it
+        EXPECT_EQ(found[t].begin, found[t].end);
+        continue;
+      }
+      const std::vector<int64_t> own{found[t].begin, found[t].end};
+      ++compared;
+      if (random)
+        different += wanted[t].get<std::vector<int64_t>>() != own;
+      else
+        EXPECT_EQ(own, wanted[t].get<std::vector<int64_t>>());
+    }
+    // From the model file: the same tokens as encode(), in the order of the text.
+    ids.clear();
+    int64_t before = 0;
+    for (const TokenSpan& span : read->spans(texts[i])) {
+      ids.push_back(span.id);
+      EXPECT_GE(span.begin, before) << texts[i];
+      EXPECT_GE(span.end, span.begin) << texts[i];
+      before = span.begin;
+    }
+    EXPECT_EQ(ids, read->encode(texts[i])) << texts[i];
+  }
+  EXPECT_GT(compared, 1000);
+  // Where a cluster of several characters is replaced by another number of them, `tokenizers` counts one by one, and may give
+  // a part to the next character.
+  EXPECT_LE(different, 5);
+}
+
 TEST(Unigram, MarksPairsAsRobertaDoes) {
   const auto tokenizer = from_json(tokenizer_json());
   for (const auto& pair : golden()["pairs"]) {
@@ -131,22 +182,11 @@ TEST(Unigram, ReadsTheNewerFormOfTokenizerJson) {
     EXPECT_EQ(newer->encode(text), older->encode(text)) << text;
 }
 
-template <class Call>
-std::string complaint(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Unigram, RefusesWhatItDoesNotKnowInOneLine) {
   const auto with = [](auto change) {
     nlohmann::json json = tokenizer_json();
     change(json);
-    return complaint([&] { from_json(json); });
+    return error_of([&] { from_json(json); });
   };
   EXPECT_EQ(with([](auto&) {}), "no error");
   EXPECT_THAT(with([](auto& json) { json["model"]["type"] = "BPE"; }), HasSubstr("wanted Unigram"));
@@ -174,11 +214,10 @@ TEST(Unigram, RefusesWhatItDoesNotKnowInOneLine) {
 TEST(ReplacementTable, DamagedOnesNeverLeadOutOfThemselves) {
   const std::string bytes = table_bytes();
   ASSERT_GT(bytes.size(), 100'000u);
-  EXPECT_EQ(complaint([&] { ReplacementTable(bytes, "T"); }), "no error");
-  EXPECT_THAT(complaint([&] { ReplacementTable("", "T"); }), HasSubstr("cut short"));
-  EXPECT_THAT(complaint([&] { ReplacementTable(bytes.substr(0, 1000), "T"); }),
-              HasSubstr("bytes are a trie"));
-  EXPECT_THAT(complaint([&] { ReplacementTable(bytes.substr(0, bytes.size() - 1), "T"); }),
+  EXPECT_EQ(error_of([&] { ReplacementTable(bytes, "T"); }), "no error");
+  EXPECT_THAT(error_of([&] { ReplacementTable("", "T"); }), HasSubstr("cut short"));
+  EXPECT_THAT(error_of([&] { ReplacementTable(bytes.substr(0, 1000), "T"); }), HasSubstr("bytes are a trie"));
+  EXPECT_THAT(error_of([&] { ReplacementTable(bytes.substr(0, bytes.size() - 1), "T"); }),
               HasSubstr("no end"));
   // Any unit with a far offset: refused, or out of reach; never followed.
   int refused = 0;
@@ -186,32 +225,54 @@ TEST(ReplacementTable, DamagedOnesNeverLeadOutOfThemselves) {
     std::string damaged = bytes;
     damaged.replace(at, 4, std::string("\x61\xff\xff\x7f", 4));
     const std::string why =
-        complaint([&] { ReplacementTable(damaged, "T").replace_clusters("abc ａｂｃ é"); });
+        error_of([&] { ReplacementTable(damaged, "T").replace_clusters("abc ａｂｃ é"); });
     refused += why != "no error";
   }
   EXPECT_GT(refused, 0);
 }
 
 TEST(PieceModel, DamagedFilesAreRefusedInOneLine) {
-  EXPECT_THAT(complaint([&] { PieceModel("", "M"); }), HasSubstr("M"));
-  EXPECT_THAT(complaint([&] { PieceModel("nonsense", "M"); }), HasSubstr("not a SentencePiece model"));
-  EXPECT_THAT(complaint([&] { PieceModel(model_bytes().substr(0, 5000), "M"); }), HasSubstr("M"));
+  EXPECT_THAT(error_of([&] { PieceModel("", "M"); }), HasSubstr("M"));
+  EXPECT_THAT(error_of([&] { PieceModel("nonsense", "M"); }), HasSubstr("not a SentencePiece model"));
+  EXPECT_THAT(error_of([&] { PieceModel(model_bytes().substr(0, 5000), "M"); }), HasSubstr("M"));
   std::string damaged = model_bytes();
   const size_t table = damaged.find(table_bytes());
   for (size_t at = table + 4; at < table + 4000; at += 4)
     damaged.replace(at, 4, std::string("\x61\xff\xff\x7f", 4));
-  EXPECT_THAT(complaint([&] { PieceModel(damaged, "M"); }), HasSubstr("leads out of itself"));
+  EXPECT_THAT(error_of([&] { PieceModel(damaged, "M"); }), HasSubstr("leads out of itself"));
 }
 
 TEST(PieceModel, PiecesThatTheLibraryCannotHoldAreRefused) {
   const std::vector<float> scores{0, 0};
   const auto model = [&](const std::string& piece) {
-    return complaint([&] {
+    return error_of([&] {
       PieceModel::verbatim(std::vector<std::string>{"<unk>", piece}, scores, 0, {}, "M");
     });
   };
   EXPECT_THAT(model(std::string("\0Pad", 4)), HasSubstr("contains a zero byte"));
   EXPECT_THAT(model(""), HasSubstr("not a SentencePiece model"));
+  const std::vector<std::string> twice{"<unk>", "a", "a"};
+  const std::vector<float> three{0, 0, 0};
+  EXPECT_THAT(error_of([&] { PieceModel::verbatim(twice, three, 0, {}, "M"); }), HasSubstr("stands twice"));
+}
+
+// The library reads what a model of given pieces is as a file, and cuts the same: unused pieces are not found in text,
+// bytes that are not UTF-8 are U+FFFD, and the spaces stay.
+TEST(PieceModel, PiecesTakenVerbatimCutAsTheLibraryDoes) {
+  const std::vector<std::string> pieces{"<s>", "a", "<unk>", "b", "ab", "\uFFFD", " ", "s", "aba"};
+  const std::vector<float> scores{0, -1, 0, -2, -2.5f, -3, -1, -4, -9};
+  const int32_t unused[] = {0};
+  const PieceModel given = PieceModel::verbatim(pieces, scores, 2, unused, "M");
+  const PieceModel read(given.bytes(), "M");
+  EXPECT_EQ(given.size(), 9);
+  EXPECT_EQ(given.unknown(), 2);
+  EXPECT_EQ(given.piece(4), "ab");
+  for (const std::string text :
+       {"", "ababa", "<s>a", " a  b ", "a\xff\xe4\xb8!b", "xyz", "\xf0\x9f\x98\x80 ab"}) {
+    EXPECT_EQ(given.ids(text), read.ids(text)) << text;
+    EXPECT_EQ(given.pieces(text), read.pieces(text)) << text;
+  }
+  EXPECT_EQ(given.ids("ab a\xff"), (std::vector<int32_t>{4, 6, 1, 5}));
 }
 
 class MarianTokenizers : public ::testing::Test {
@@ -224,7 +285,7 @@ class MarianTokenizers : public ::testing::Test {
     for (const char* name : {"source.spm", "target.spm"}) write_atomically(folder_ / name, model_bytes());
   }
   std::string why() {
-    return complaint([&] { load_marian_tokenizers(folder_.path()); });
+    return error_of([&] { load_marian_tokenizers(folder_.path()); });
   }
   TemporaryDirectory folder_;
 };

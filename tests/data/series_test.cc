@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "data/series_cases.h"
 #include "data/series_table.h"
 #include "data/time_features.h"
@@ -15,15 +16,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 SeriesTable table_of(const std::string& text, const SeriesTableOptions& options = {}) {
   return parse_series_table(text, "t.csv", options);
@@ -49,8 +41,9 @@ TEST(SeriesTable, NamesFileLineAndColumnOfWhatIsWrong) {
   EXPECT_THAT(error_of([] { table_of("a,b\n1,2\n3\n"); }), HasSubstr("t.csv, line 3: 1 fields, wanted 2"));
   EXPECT_THAT(error_of([] { table_of("a,b\n1,x\n"); }),
               HasSubstr("t.csv, line 2, column 'b': got 'x', wanted a number"));
-  EXPECT_THAT(error_of([] { table_of("a,b\n1,\n"); }),
-              HasSubstr("t.csv, line 2, column 'b': the value is missing"));
+  EXPECT_THAT(
+      error_of([] { table_of("a,b\n1,\n"); }),
+      HasSubstr("t.csv, line 2, column 'b': the value is missing; fill it, or train with --missing last"));
   EXPECT_THAT(error_of([] { table_of("1,2\n3,4\n"); }), HasSubstr("wanted a header"));
   EXPECT_THAT(error_of([] { table_of("a,a\n3,4\n"); }), HasSubstr("two columns are named 'a'"));
   EXPECT_THAT(error_of([] { table_of("a\n1e39\n"); }), HasSubstr("wanted a number"));
@@ -60,6 +53,36 @@ TEST(SeriesTable, NamesFileLineAndColumnOfWhatIsWrong) {
               HasSubstr("did you mean 'load'"));
   EXPECT_THAT(error_of([] { table_of(""); }), HasSubstr("is empty"));
   EXPECT_THAT(error_of([] { table_of("a\n"); }), HasSubstr("no rows"));
+}
+
+TEST(SeriesTable, AColumnWithoutANameIsAnIndexOrHoldsTheTimes) {
+  const SeriesTable times = table_of(",a\n2016-07-01,1\n2016-07-02,2\n");
+  EXPECT_EQ(times.time_column, "time");
+  EXPECT_THAT(times.values, ElementsAre(1, 2));
+  // What training calls that column finds it again.
+  EXPECT_EQ(table_of(",a\n2016-07-01,1\n", {.time_column = "time"}).times.size(), 1u);
+  const SeriesTable index = table_of(",date,a\n0,2016-07-01,1\n1,2016-07-02,2\n");
+  EXPECT_THAT(index.columns, ElementsAre("a"));
+  EXPECT_EQ(index.time_column, "date");
+  EXPECT_EQ(index.times.size(), 2u);
+  EXPECT_THAT(table_of(",a\n0,5\n1,6\n").values, ElementsAre(5, 6));
+}
+
+TEST(SeriesTable, SaysWhatToDoWithNumbersTimesAndTextsItCannotUse) {
+  EXPECT_THAT(error_of([] { table_of("a;b\n1;2,5\n"); }),
+              HasSubstr("got '2,5', wanted a number with a decimal point, without commas"));
+  EXPECT_THAT(error_of([] { table_of("day,a\n07/01/2016,1\n"); }),
+              HasSubstr("column 'day': got '07/01/2016', wanted a number; times begin with the year"));
+  EXPECT_THAT(error_of([] { table_of("town,a\nParis,1\n"); }),
+              HasSubstr("got 'Paris', wanted a number; --target names the columns to read"));
+  EXPECT_THAT(error_of([] { table_of("2016-07-01,5\n2016-07-02,6\n"); }),
+              HasSubstr("got '2016-07-01', wanted a header"));
+  EXPECT_THAT(error_of([] { table_of("d,a\n2016-07-02,1\n2016-07-01,2\n"); }), HasSubstr("the oldest first"));
+  // Seconds are times only where a column is said to hold them, by its name or by an option.
+  EXPECT_EQ(table_of("Timestamp,a\n1467331205,1\n1467331206,2\n").times[0], 1467331205);
+  EXPECT_TRUE(table_of("time,a\n1,1\n2,2\n").times.empty());
+  EXPECT_TRUE(table_of("t,a\n1467331205,1\n1467331206,2\n").times.empty());
+  EXPECT_EQ(table_of("t,a\n1467331205,1\n1467331206,2\n", {.time_column = "t"}).times[1], 1467331206);
 }
 
 TEST(SeriesTable, FillsMissingValuesWithTheLastOneWhereAsked) {
@@ -75,8 +98,48 @@ TEST(TimeFeatures, ReadsTimesAndWritesThemBack) {
   EXPECT_EQ(parse_time("1969-12-31 23:59:59"), -1);
   EXPECT_EQ(time_text(*parse_time("2016-07-01 13:05:59")), "2016-07-01 13:05:59");
   EXPECT_EQ(time_text(-1), "1969-12-31 23:59:59");
-  for (const char* bad : {"", "2016", "2016-13-01", "2016-02-30", "2016-01-01 24:00", "2016-01-01 1:00", "x"})
+  for (const char* bad :
+       {"", "2016", "2016-13-01", "2016-02-30", "2016-01-01 24:00", "2016-01-01 1", "x", "2016-1/2",
+        "2016.07", "07/01/2016", "1.7.16", "2016-01-01 13:00 PM", "2016-01-01 0:30 am", "2016-01-01+02:00x",
+        "2016-01-01 10:00 +2", "0000-01-01 00:00+01:00", "9999-12-31 23:00-02:00", "-2016-01-01"})
     EXPECT_FALSE(parse_time(bad)) << bad;
+}
+
+TEST(TimeFeatures, ReadsTimesAsPeopleWriteThem) {
+  const auto same = [](const char* text) { return time_text(parse_time(text).value_or(0)); };
+  EXPECT_EQ(same("2016-7-1 9:05"), "2016-07-01 09:05:00");
+  EXPECT_EQ(same("2016.7.1"), "2016-07-01 00:00:00");
+  EXPECT_EQ(same("1.7.2016 13:00"), "2016-07-01 13:00:00");
+  EXPECT_EQ(same("2016-07"), "2016-07-01 00:00:00");
+  EXPECT_EQ(same("2016/07/01 12:30 AM"), "2016-07-01 00:30:00");
+  EXPECT_EQ(same("2016-07-01 1:30:05pm"), "2016-07-01 13:30:05");
+  EXPECT_EQ(same("2016-07-01T13:00:00+02:00"), "2016-07-01 11:00:00");
+  EXPECT_EQ(same("2016-07-01 23:30:00-0500"), "2016-07-02 04:30:00");
+  EXPECT_EQ(parse_time_number("20160701"), parse_time("2016-07-01"));
+  EXPECT_EQ(parse_time_number("1467331205"), parse_time("2016-07-01 00:00:05"));
+  EXPECT_EQ(parse_time_number("1467331205999"), parse_time("2016-07-01 00:00:05"));
+  for (const char* bad : {"", "5", "20161301", "-146733120", "146733120512", "1467331205x"})
+    EXPECT_FALSE(parse_time_number(bad)) << bad;
+}
+
+TEST(TimeFeatures, TheNextTimesFollowTheUsualStep) {
+  const auto next = [](const std::vector<const char*>& rows, int64_t steps) {
+    std::vector<int64_t> times;
+    for (const char* row : rows) times.push_back(*parse_time(row));
+    return time_text(time_after(times.back(), step_between(times), steps));
+  };
+  EXPECT_EQ(next({"2016-07-01 10:00", "2016-07-01 11:00"}, 2), "2016-07-01 13:00:00");
+  // A gap at the end, such as a week-end, is not the usual step.
+  EXPECT_EQ(next({"2016-06-29", "2016-06-30", "2016-07-01", "2016-07-04"}, 1), "2016-07-05 00:00:00");
+  EXPECT_EQ(next({"2016-11", "2016-12", "2017-01"}, 2), "2017-03-01 00:00:00");
+  EXPECT_EQ(next({"2016-01-31", "2016-02-29", "2016-03-31"}, 1), "2016-04-30 00:00:00");
+  EXPECT_EQ(next({"2016-02-29", "2016-03-31", "2016-04-30"}, 11), "2017-03-31 00:00:00");
+  EXPECT_EQ(next({"2014-07-01", "2015-07-01", "2016-07-01"}, 1), "2017-07-01 00:00:00");
+  EXPECT_EQ(next({"2016-07-01", "2016-07-08", "2016-07-15"}, 1), "2016-07-22 00:00:00");
+  const int64_t gaps[] = {0, 60, 120, 300, 360};
+  EXPECT_EQ(step_between(gaps).irregular, 1);
+  const int64_t months[] = {*parse_time("2016-01-01"), *parse_time("2016-02-01"), *parse_time("2016-03-01")};
+  EXPECT_EQ(step_between(months).irregular, 0);
 }
 
 TEST(TimeFeatures, LieBetweenMinusAndPlusOneHalf) {

@@ -10,6 +10,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "data/bmp.h"
 #include "data/harbour_scenes.h"
 #include "data/hrsc.h"
@@ -22,15 +23,6 @@ namespace {
 
 using testing::HasSubstr;
 constexpr double kPi = std::numbers::pi;
-
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Ships, BowPointsWhereTheHeadingDoes) {
   const Ship right{50, 40, 20, 6, 0}, down{50, 40, 20, 6, kPi / 2};
@@ -167,7 +159,7 @@ TEST(Hrsc, WhatIsDamagedIsOneLineThatNamesTheFile) {
   const auto with = [](const std::string& from, const std::string& to) {
     std::string text = kAnnotation;
     text.replace(text.find(from), from.size(), to);
-    return message_of([&] { parse_hrsc(text, "a.xml"); });
+    return error_of([&] { parse_hrsc(text, "a.xml"); });
   };
   EXPECT_THAT(with("<mbox_w>80</mbox_w>", ""), HasSubstr("a.xml: object 1 lacks one of mbox_cx"));
   EXPECT_THAT(with("<mbox_w>80", "<mbox_w>wide"), HasSubstr("mbox_w is 'wide', wanted a number"));
@@ -177,14 +169,14 @@ TEST(Hrsc, WhatIsDamagedIsOneLineThatNamesTheFile) {
   EXPECT_THAT(with("</HRSC_Objects>", ""), HasSubstr("closes no element"));
   EXPECT_THAT(with("</HRSC_Object>\n<HRSC_Object>", "<HRSC_Object>"), HasSubstr("within another"));
   EXPECT_THAT(
-      message_of([&] { parse_hrsc(kAnnotation.substr(0, kAnnotation.find("</HRSC_Objects>")), "a.xml"); }),
+      error_of([&] { parse_hrsc(kAnnotation.substr(0, kAnnotation.find("</HRSC_Objects>")), "a.xml"); }),
       HasSubstr("cut off within"));
-  EXPECT_THAT(message_of([&] { parse_hrsc("<annotation></annotation>", "a.xml"); }),
+  EXPECT_THAT(error_of([&] { parse_hrsc("<annotation></annotation>", "a.xml"); }),
               HasSubstr("no annotation of HRSC2016"));
-  EXPECT_THAT(message_of([&] { parse_hrsc("", "a.xml"); }), HasSubstr("no annotation of HRSC2016"));
+  EXPECT_THAT(error_of([&] { parse_hrsc("", "a.xml"); }), HasSubstr("no annotation of HRSC2016"));
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "<a>";
-  EXPECT_THAT(message_of([&] { parse_hrsc(deep, "a.xml"); }), HasSubstr("within each other"));
+  EXPECT_THAT(error_of([&] { parse_hrsc(deep, "a.xml"); }), HasSubstr("within each other"));
 }
 
 // A bitmap of one colour but for a first pixel of red.
@@ -219,28 +211,27 @@ TEST(Bmp, RowsFromBelowAndFromAboveAreRead) {
       EXPECT_EQ(std::vector<uint8_t>(image.pixels.begin(), image.pixels.begin() + 4),
                 (std::vector<uint8_t>{0x7f, 0, 0, 0x40}));
     }
-  EXPECT_THAT(message_of([] { decode_bmp(bytes_of(bmp_of(5, 3, 8)), "a.bmp"); }),
-              HasSubstr("8 bits a pixel"));
-  EXPECT_THAT(message_of([] { decode_bmp(bytes_of(bmp_of(5, 3).substr(0, 80)), "a.bmp"); }),
+  EXPECT_THAT(error_of([] { decode_bmp(bytes_of(bmp_of(5, 3, 8)), "a.bmp"); }), HasSubstr("8 bits a pixel"));
+  EXPECT_THAT(error_of([] { decode_bmp(bytes_of(bmp_of(5, 3).substr(0, 80)), "a.bmp"); }),
               HasSubstr("cut off"));
-  EXPECT_THAT(message_of([] {
+  EXPECT_THAT(error_of([] {
                 std::string huge = bmp_of(5, 3);
                 huge[20] = huge[24] = '\x7f';
                 decode_bmp(bytes_of(huge), "a.bmp");
               }),
               HasSubstr("wanted 1 to"));
-  EXPECT_THAT(message_of([] { decode_bmp(bytes_of("BM"), "a.bmp"); }), HasSubstr("cut off"));
+  EXPECT_THAT(error_of([] { decode_bmp(bytes_of("BM"), "a.bmp"); }), HasSubstr("cut off"));
 }
 
 TEST(Hrsc, AFolderAsItIsDistributedIsRead) {
   const TemporaryDirectory directory;
   const std::filesystem::path folder = directory.path() / "hrsc";
-  EXPECT_THAT(message_of([&] { read_hrsc(folder, 64); }), HasSubstr("no such folder"));
+  EXPECT_THAT(error_of([&] { read_hrsc(folder, 64); }), HasSubstr("no such folder"));
   make_directories(folder / "Annotations");
   make_directories(folder / "AllImages");
-  EXPECT_THAT(message_of([&] { read_hrsc(folder, 64); }), HasSubstr("holds no .xml files"));
+  EXPECT_THAT(error_of([&] { read_hrsc(folder, 64); }), HasSubstr("contains no .xml files"));
   write_atomically(folder / "Annotations" / "1.xml", kAnnotation);
-  EXPECT_THAT(message_of([&] { read_hrsc(folder, 64); }), HasSubstr("no picture 1.bmp"));
+  EXPECT_THAT(error_of([&] { read_hrsc(folder, 64); }), HasSubstr("no picture 1.bmp"));
   write_atomically(folder / "AllImages" / "1.bmp", bmp_of(200, 128));
   const std::vector<ShipScene> scenes = read_hrsc(folder, 64);
   ASSERT_EQ(scenes.size(), 1u);

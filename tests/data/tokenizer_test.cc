@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "data/files.h"
+#include "data/unknown_texts.h"
 
 namespace fovea::data {
 namespace {
@@ -155,6 +156,22 @@ TEST(WordVocabulary, JoinsBpeOnOutput) {
   EXPECT_EQ(words->decode(words->encode("@@ the")), "@@ the");
 }
 
+TEST(WordVocabulary, TellsTheWordsBehindUnknownTokens) {
+  const std::vector<std::string> lines{"a film of rare beauty"};
+  const std::span<const std::string> texts[] = {lines};
+  const auto tokenizer = count_words(texts);
+  using Words = std::vector<std::string>;
+  const std::string literal = "a plodding film <unk>";
+  EXPECT_EQ(texts_of_unknown(*tokenizer, literal, tokenizer->encode(literal)),
+            (Words{"", "plodding", "", "<unk>"}));
+  // Behind a mark, and cut.
+  std::vector<int32_t> ids = tokenizer->encode("dull film of plodding beauty");
+  ids.insert(ids.begin(), kBegin);
+  ids.pop_back();
+  EXPECT_EQ(texts_of_unknown(*tokenizer, "dull film of plodding beauty", ids),
+            (Words{"", "dull", "", "", "plodding"}));
+}
+
 TEST(WordVocabulary, IsTheSameAfterSaving) {
   const auto words = words_of({"x y@@ z 我"});
   const auto again = parse_words(words->bytes(), "vocab.txt");
@@ -169,7 +186,7 @@ TEST(WordVocabulary, NamesTheLineThatIsWrong) {
   };
   const std::string specials = "<pad>\n<s>\n</s>\n<unk>\n";
   EXPECT_EQ(parse(specials + "a\r\nb"), "no error");
-  EXPECT_EQ(parse(specials + "a\nb\na\n"), "vocab.txt, line 7: 'a' stands in line 5 already");
+  EXPECT_EQ(parse(specials + "a\nb\na\n"), "vocab.txt, line 7: 'a' is in line 5 already");
   EXPECT_EQ(parse(specials + "a\n\nb\n"), "vocab.txt, line 6: empty, wanted one word a line");
   EXPECT_EQ(parse(specials + "a b\n"), "vocab.txt, line 5: white space in a word, wanted one word a line");
   EXPECT_EQ(parse(specials + "\xFF\n"), "vocab.txt, line 5: not UTF-8");

@@ -221,7 +221,7 @@ TEST(PicturesInATar, WhatIsNoCollectionIsRefused) {
             "a.tar: 'a.png' lies in no folder; wanted a folder for every class, with its pictures");
   EXPECT_EQ(refused("b.tar", tar_of({{"train/x/a.png", png}, {"test/x/a.png", png}})),
             "b.tar: pictures in 'train/' and in 'test/', wanted the folders of the classes side by side");
-  EXPECT_THAT(refused("c.tar", tar_of({{"x/a.txt", "text"}})), StartsWith("c.tar holds no pictures"));
+  EXPECT_THAT(refused("c.tar", tar_of({{"x/a.txt", "text"}})), StartsWith("c.tar contains no pictures"));
   EXPECT_EQ(refused("d.tar", tar_of({{"x/a.png", png.substr(0, 40)}})).find("d.tar, x/a.png: damaged PNG"),
             0u);
   EXPECT_THAT(refused("e.idx", std::string("\0\0\x08\x03", 4) + std::string(20, '\0')),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/files.h"
+#include "data/unknown_texts.h"
 #include "io/file.h"
 #include "io/json.h"
 
@@ -102,6 +103,19 @@ TEST(WordPiece, CutsTheLongestPiecesAndKnowsItsMarks) {
       << "marks stand alone";
   EXPECT_EQ(tokenizer->file_name(), "vocab.txt");
   EXPECT_EQ(parse_wordpiece_tokens(tokenizer->bytes(), "again").size(), 11u);
+}
+
+TEST(WordPiece, TellsTheTextBehindUnknownTokens) {
+  const auto tokenizer = small();
+  const auto unknown = [&](const std::string& text) {
+    Text found;
+    for (const std::string& written :
+         texts_of_unknown(*tokenizer, text, tokenizer->mark(tokenizer->encode(text)).ids))
+      if (!written.empty()) found.push_back(written);
+    return found;
+  };
+  EXPECT_EQ(unknown("Unable to  unaffable 食我 [UNK] able☃."), (Text{"to", "食", "[UNK]", "able☃"}));
+  EXPECT_EQ(unknown("unaffable."), Text());
 }
 
 TEST(WordPiece, BytesThatAreNoUtf8AreDroppedOrAreUnknown) {

@@ -41,6 +41,12 @@ TEST(GlimpseFigure, ShowsEveryGlimpse) {
   EXPECT_NE(draw(other, PictureFormat::png), draw(two_glimpses(), PictureFormat::png));
 }
 
+TEST(GlimpseFigure, GlimpsesAtTheSamePlaceShareADot) {
+  GlimpseFigure figure = two_glimpses();
+  figure.steps = {figure.steps[0], figure.steps[0], figure.steps[1], figure.steps[0]};
+  EXPECT_THAT(draw(figure, PictureFormat::svg), HasSubstr(">1-2, 4</text>"));
+}
+
 TEST(GlimpseFigure, ManyClassesAreCutToTheLikeliest) {
   GlimpseFigure figure = two_glimpses();
   figure.labels.clear();

@@ -146,6 +146,26 @@ TEST(Shade, LongWordsAreCut) {
   for (const std::string& line : lines_of(shade(map, 80))) EXPECT_LE(terminal_width(line), 80u);
 }
 
+// What a row is called at its end tells it from others, where columns have no names.
+TEST(Shade, NamesOfRowsHaveHalfOfATerminalWithoutNamesOfColumns) {
+  const HeatMap map{.title = "",
+                    .rows = {"stage 0, block 0, 3x3", "stage 0, block 0, 5x5 dilated"},
+                    .columns = {},
+                    .row_count = 2,
+                    .column_count = 64,
+                    .weights = std::vector<float>(128)};
+  const std::string text = shade(map, 80);
+  EXPECT_THAT(text, HasSubstr("5x5 dilated|"));
+  for (const std::string& line : lines_of(text)) EXPECT_LE(terminal_width(line), 80u);
+}
+
+TEST(Shade, ANoteStandsBelowWithinTheWidth) {
+  HeatMap map = alignment();
+  map.note = "in ‹ ›: words that the model does not know";
+  EXPECT_THAT(shade(map, 30), testing::EndsWith("in ‹ ›: words that the model\ndoes not know\n"));
+  EXPECT_THAT(draw(map, PictureFormat::svg), HasSubstr("does not know"));
+}
+
 TEST(Shortened, KeepsWhatFitsAndCountsWideCharacters) {
   EXPECT_EQ(shortened("food", 4), "food");
   EXPECT_EQ(shortened("foods", 4), "foo…");

@@ -1,4 +1,4 @@
-// Any text through the tokenizers of BERT and RoBERTa: the characters of its tokens lie within the text, in order,
+// Any text through the tokenizers of BERT, RoBERTa and XLM-RoBERTa: the characters of its tokens lie within the text, in order,
 // and the tokens are those of encode(). The first byte chooses the tokenizer.
 #include <cstdlib>
 
@@ -6,6 +6,7 @@
 #include "data/byte_bpe.h"
 #include "data/global_tokens.h"
 #include "data/text.h"
+#include "data/unigram.h"
 #include "data/wordpiece.h"
 #include "folder.h"
 
@@ -28,15 +29,27 @@ std::unique_ptr<MarkedTokenizer> byte_tokenizer() {
   return make_byte_bpe(tokens, {{"Ġ", "a"}}, {}, "bytes");
 }
 
+// With words between white space, or with spaces that stay.
+std::unique_ptr<MarkedTokenizer> unigram(bool split_white) {
+  UnigramFile file;
+  file.tokens = {"<s>", "<pad>", "</s>", "<unk>", "▁", "a", "▁a", "b", "ab", "é", "▁中", "▁▁", "<mask>"};
+  file.scores = {0, 0, 0, 0, -2, -3, -2.5f, -3, -4, -5, -3, -2};
+  file.split_white = split_white;
+  file.strip_end = file.join_spaces = !split_white;
+  return make_unigram(std::move(file), "unigram");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   static const auto pieces = make_wordpiece(
       {"[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "e", "##e", "中", ".", "i̇", "##̇", "क्", "##्"}, {},
       "pieces");
-  static const auto letters = byte_tokenizer();
+  static const auto letters = byte_tokenizer(), words = unigram(true), spaces = unigram(false);
   if (size == 0) return 0;
-  const MarkedTokenizer& tokenizer = bytes[0] % 2 != 0 ? *pieces : *letters;
+  const MarkedTokenizer& tokenizer = bytes[0] >= 0x80    ? (bytes[0] % 2 != 0 ? *words : *spaces)
+                                     : bytes[0] % 2 != 0 ? *pieces
+                                                         : *letters;
   const std::string_view text = as_text(bytes + 1, size - 1);
   if (!is_utf8(text)) return 0;
   const std::vector<TokenSpan> spans = tokenizer.spans(text);

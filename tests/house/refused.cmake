@@ -32,4 +32,7 @@ refused(attention/pattern_records.h "static bool allowed(const Causal& c" "stati
 refused(attention/pattern_records.h "SameForAllBatches, NoStride, NoCuts, EachRowItsOwn" "SameForAllBatches, NoStride, NoCuts" attention/compile.cc "varies")
 # A new score or selection that some switch does not know.
 refused(attention/spec.h "enum class ScoreKind {" "enum class ScoreKind {\n  unknown," attention/attention.cc "unknown")
+refused(attention/spec.h "enum class ScoreKind {" "enum class ScoreKind {\n  unknown," attention/spec.cc "unknown")
+# A score without a record.
+refused(attention/spec_records.h "{ScoreKind::concat, \"concat\", \"concat\", false}," "" attention/spec.cc "outside the bounds")
 refused(kernels/attention/row_attention.h "enum class SelectionKind {" "enum class SelectionKind {\n  unknown," kernels/attention/row_attention_tile.cc "unknown")

@@ -47,6 +47,10 @@ constexpr const char* kSpecs[] = {
     "scaled_dot / full / argmax",
     "scaled_dot / full / gumbel(0.5)",
     "scaled_dot / window(3,3) | global(0) / gumbel(1,straight_through)",
+    "bilinear / full / soft",
+    "additive / full / soft",
+    "additive / window(3,3) | global(0) / top_k(3)",
+    "concat + alibi / causal / soft",
 };
 
 // Texts of these lengths, their end included.
@@ -118,17 +122,15 @@ TEST_P(AnySpec, ATranslatorReadsASentenceTheSameAloneInABatchAndOnAnyThreadCount
   }
 }
 
-TEST_P(AnySpec, AClassifierAnswersATextTheSameAloneInABatchAndOnAnyThreadCount) {
+// Compares a classifier's logits for texts alone with those for all texts at once, bit by bit.
+void expect_same_bits_in_any_batch(const std::string& name, const Json& settings,
+                                   std::vector<int32_t> lengths) {
   Rng rng(4);
-  const Json settings{
-      {"width", 32}, {"heads", 4}, {"hidden", 40}, {"layers", 2}, {"self_attention", GetParam()}};
   const auto model = models::make_model<models::Classifiers>(
-      "transformer",
-      models::model_config<models::Classifiers>("transformer", settings,
-                                                models::vocabulary_and_classes(30, 3)),
+      name, models::model_config<models::Classifiers>(name, settings, models::vocabulary_and_classes(30, 3)),
       rng);
   enlarge(*model);
-  const Texts texts({3, 60, 1, 17, 130, 5, 49, 700, 2});
+  const Texts texts(std::move(lengths));
   const NoGrad no_grad;
   nn::Context context;
   for (const Compute compute : {Compute::float32, Compute::int8}) {
@@ -142,10 +144,26 @@ TEST_P(AnySpec, AClassifierAnswersATextTheSameAloneInABatchAndOnAnyThreadCount) 
         const std::vector<float> alone =
             model->logits({texts.apart[i], {&texts.lengths[i], 1}}, context).value().to_vector();
         EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<long>(3 * i)))
-            << GetParam() << ", a text of " << texts.lengths[i];
+            << name << settings << ", a text of " << texts.lengths[i];
       }
     }
   }
+}
+
+TEST_P(AnySpec, AClassifierAnswersATextTheSameAloneInABatchAndOnAnyThreadCount) {
+  expect_same_bits_in_any_batch(
+      "transformer",
+      {{"width", 32}, {"heads", 4}, {"hidden", 40}, {"layers", 2}, {"self_attention", GetParam()}},
+      {3, 60, 1, 17, 130, 5, 49, 700, 2});
+}
+
+TEST(AttentionSpecs, ARecurrentClassifierAnswersATextTheSameAloneInABatchAndOnAnyThreadCount) {
+  for (const char* score : {"additive", "gated", "scaled_dot", "cosine(0.1)", "bilinear", "concat"})
+    for (const char* selection : {"soft", "hard", "sparsemax"})
+      expect_same_bits_in_any_batch(
+          "lstm", {{"embedding", 12}, {"width", 14}, {"score", score}, {"selection", selection}},
+          {3, 60, 1, 17, 5, 49, 130, 2});
+  set_num_threads(0);
 }
 
 TEST_P(AnySpec, EveryParameterOfATranslatorGetsAGradientOrTheSelectionHasNone) {
@@ -184,7 +202,7 @@ TEST(AttentionSpecs, DropoutInASpecActsInTrainingAlone) {
 
 TEST(AttentionSpecs, EveryTranslatorTranslatesALineTheSameInAnyBatchAndOnAnyThreadCount) {
   std::vector<ModelChoice> choices = testing::recurrent_choices();
-  for (const char* spec : {kSpecs[0], kSpecs[6], kSpecs[16], kSpecs[20]})
+  for (const char* spec : {kSpecs[0], kSpecs[6], kSpecs[16], kSpecs[20], "additive / full / soft"})
     choices.push_back({"transformer", transformer_settings(spec)});
   const Texts texts({3, 9, 1, 17, 5, 12, 2, 8, 30, 4});
   const std::vector<int32_t> limits(texts.apart.size(), 12);
@@ -220,9 +238,9 @@ TEST(AttentionSpecs, WhatCannotBeTrainedOrUsedIsRefused) {
     }
     return "no error";
   };
-  for (const char* spec : {"bilinear", "additive", "concat", "scaled_dot + bias", "scaled_dot + gaussian(2)",
-                           "scaled_dot / lengths(3,4)", "scaled_dot / documents(3;4)",
-                           "scaled_dot / layout(2;11,01)", "scaled_dot / full / hard"})
+  for (const char* spec :
+       {"location", "scaled_dot + bias", "scaled_dot + gaussian(2)", "scaled_dot / lengths(3,4)",
+        "scaled_dot / documents(3;4)", "scaled_dot / layout(2;11,01)", "scaled_dot / full / hard"})
     EXPECT_NE(refusal(spec), "no error") << spec;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "infer/bleu.h"
 #include "infer/caption_scores.h"
 #include "infer/chrf.h"
@@ -107,23 +108,13 @@ TEST(Bleu, TokenisesAsMteval) {
   EXPECT_EQ(tokens("don't, stop", "none"), (Words{"don't,", "stop"}));
 }
 
-template <class Call>
-std::string complaint(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Metrics, ExplainWhatIsWrong) {
   const std::vector<std::string> two{"a", "b"};
-  EXPECT_EQ(complaint([&] { bleu(two, Sets{{"a"}}); }), "2 hypotheses but 1 references, wanted as many");
-  EXPECT_EQ(complaint([&] { chrf(two, Sets{{"a"}}); }), "2 hypotheses but 1 references, wanted as many");
-  EXPECT_EQ(complaint([&] { bleu({}, Sets{{}}); }), "no sentences to score");
-  EXPECT_EQ(complaint([&] { bleu(two, Sets{}); }), "no references to score against");
-  EXPECT_EQ(complaint([&] { bleu(two, Sets{two}, {.tokenize = "14", .lowercase = false}); }),
+  EXPECT_EQ(error_of([&] { bleu(two, Sets{{"a"}}); }), "2 hypotheses but 1 references, wanted as many");
+  EXPECT_EQ(error_of([&] { chrf(two, Sets{{"a"}}); }), "2 hypotheses but 1 references, wanted as many");
+  EXPECT_EQ(error_of([&] { bleu({}, Sets{{}}); }), "no sentences to score");
+  EXPECT_EQ(error_of([&] { bleu(two, Sets{}); }), "no references to score against");
+  EXPECT_EQ(error_of([&] { bleu(two, Sets{two}, {.tokenize = "14", .lowercase = false}); }),
             "no BLEU tokenizer '14', wanted 13a, zh, char, caption or none");
 }
 

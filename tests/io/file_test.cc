@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/error_of.h"
 #include "io/temporary_directory.h"
 
 namespace fovea {
@@ -36,15 +37,6 @@ class FileSizeLimit {
   rlimit previous_{};
   sighandler_t previous_handler_;
 };
-
-std::string error_of(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(File, MissingFileNamesThePathAndTheReason) {
   EXPECT_EQ(error_of([] { read_text("/no/such/file"); }),

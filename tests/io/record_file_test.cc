@@ -107,8 +107,8 @@ TEST_F(RecordFileTest, DamageWhileInUseIsFound) {
 TEST_F(RecordFileTest, RecordsOfAnotherKindAreRefused) {
   fill(1, 1);
   EXPECT_THAT(fault({.content = "letters", .bytes = 100, .hint = "; choose another file"}),
-              HasSubstr("holds 'numbers', wanted 'letters'; choose another file"));
-  EXPECT_THAT(fault({.content = "numbers", .bytes = 101}), HasSubstr("holds 'numbers'"));
+              HasSubstr("contains 'numbers', wanted 'letters'; choose another file"));
+  EXPECT_THAT(fault({.content = "numbers", .bytes = 101}), HasSubstr("contains 'numbers'"));
   std::ofstream(path_) << "something else";
   EXPECT_THAT(fault(form()), HasSubstr("not a file of records that Fovea wrote; choose another file"));
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/error_of.h"
 #include "io/temporary_directory.h"
 
 namespace fovea {
@@ -105,15 +106,6 @@ TEST(Safetensors, MixedDtypesKeepTheirAlignment) {
   EXPECT_EQ(file->entries()[0].name, "b");
   EXPECT_THAT(file->read("b"), ElementsAre(-7.f));
   EXPECT_THAT(file->read("a"), ElementsAre(1.f, 2.f, 3.f));
-}
-
-std::string error_of(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Safetensors, MissingTensorGivesTheNearestName) {

@@ -130,10 +130,14 @@ TEST(Int8Gemm, TheLargestSumsDoNotOverflow) {
 
 TEST(Int8Gemm, RowsAreQuantisedByWhatTheyReachOver) {
   for (const Level level : testing::vector_levels()) {
-    for (const Int8Kernels& kernels : ways(level)) {
+    // Bytes are quantised without the instruction that multiplies them: also where the CPU lacks it.
+    std::vector<Int8Kernels> all{int8_ways(level).words};
+    if (int8_ways(level).bytes.multiply != nullptr) all.push_back(int8_ways(level).bytes);
+    for (const Int8Kernels& kernels : all) {
       const Int8Kernels& plain =
           kernels.together == 2 ? int8_ways(Level::scalar).words : int8_ways(Level::scalar).bytes;
-      for (const int64_t k : {1, 7, 8, 33, 130}) {
+      // The last size has fewer steps than eight bits hold.
+      for (const int64_t k : {1, 7, 8, 33, 64, 130, 70001}) {
         std::vector<float> x = {};
         Rng rng(2);
         // A row of zeros, one of both signs, and one with few values below 0, as after a gelu.
@@ -167,6 +171,12 @@ TEST(Int8Gemm, RowsAreQuantisedByWhatTheyReachOver) {
           EXPECT_TRUE(std::isnan(scales[1]));
           EXPECT_EQ(scales[2], wanted_scales[2]);
         }
+        // Finite values whose sum is not.
+        for (int64_t i = k; i < 2 * k; ++i) x[static_cast<size_t>(i)] = i % 3 == 0 ? 1e38f : 3e38f;
+        kernels.quantize_rows(3, k, x.data(), found.data(), scales.data(), zeros.data());
+        plain.quantize_rows(3, k, x.data(), wanted.data(), wanted_scales.data(), wanted_zeros.data());
+        EXPECT_EQ(found, wanted);
+        EXPECT_EQ(scales, wanted_scales);
       }
     }
   }

@@ -25,8 +25,8 @@ BertConfig small_config(const std::string& type) {
   config.num_attention_heads = 3;
   config.intermediate_size = 52;
   config.max_position_embeddings = 700;
-  config.type_vocab_size = type == "distilbert" ? 0 : 2;
-  config.pad_token_id = type == "roberta" ? 1 : 0;
+  config.type_vocab_size = type == "distilbert" || type == "mpnet" ? 0 : 2;
+  config.pad_token_id = config.counts_from_pad() ? 1 : 0;
   config.initializer_range = 0.2f;
   return config;
 }
@@ -44,7 +44,8 @@ struct Texts {
 };
 
 class BertInUse : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, BertInUse, testing::Values("bert", "distilbert", "roberta"));
+INSTANTIATE_TEST_SUITE_P(All, BertInUse,
+                         testing::Values("bert", "distilbert", "roberta", "xlm-roberta", "mpnet"));
 
 void expect_near(const Tensor& got, const Tensor& wanted, double most) {
   ASSERT_EQ(got.shape(), wanted.shape());

@@ -114,7 +114,7 @@ TEST_F(BertFolders, LoadFromShards) {
   Json wrong = index;
   wrong["weight_map"]["more"] = "model-1.safetensors";
   save_json(index_path, wrong);
-  EXPECT_EQ(complaint(), "M/model.safetensors.index.json: no shard holds 'more'");
+  EXPECT_EQ(complaint(), "M/model.safetensors.index.json: no shard contains 'more'");
   for (const Json& value :
        {Json("../m/model-1.safetensors"), Json("model-1.bin"), Json("/etc/x.safetensors")}) {
     wrong["weight_map"]["more"] = value;
@@ -257,7 +257,7 @@ TEST_F(BertFolders, AreRefusedWithOneLineWhenATensorIsWrong) {
               HasSubstr("are these the weights of a bert model?"));
   golden().write(0, folder_ / "m");
   EXPECT_EQ(complaint_with("num_hidden_layers", 1),
-            "M/model.safetensors: holds 'encoder.layer.1.attention.output.LayerNorm.bias', which has no "
+            "M/model.safetensors: contains 'encoder.layer.1.attention.output.LayerNorm.bias', which has no "
             "place in the "
             "model that config.json describes");
   const std::string bytes = read_text(folder_ / "m/model.safetensors");

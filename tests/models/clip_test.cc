@@ -6,7 +6,7 @@
 
 #include "base/parallel.h"
 #include "io/safetensors.h"
-#include "train/optimizer.h"
+#include "models/golden_training.h"
 
 namespace fovea::models {
 namespace {
@@ -33,24 +33,13 @@ TEST(ClipClassifier, EqualsPyTorchsLossGradientsAndTenSteps) {
                                  rng);
     nn::load_parameters(
         network, [&](std::string_view name) { return file->tensor(prefix + "weight." + std::string(name)); });
-    const std::vector<float> losses = file->read(prefix + "losses");
-    train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = 0.003});
     nn::Context context{.training = true};
-    for (size_t step = 0; step < losses.size(); ++step) {
-      optimizer.clear_grad();
-      const Var loss = network.loss(frames, lengths, labels, context);
-      loss.backward();
-      EXPECT_NEAR(loss.value().item(), losses[step], 1e-5 * static_cast<double>(1 + 3 * step))
-          << "step " << step;
-      if (step == 0)
-        for (const auto& [name, parameter] : network.parameters()) {
-          const Tensor got = parameter.grad(), wanted = file->tensor(prefix + "grad." + name);
-          ASSERT_TRUE(got.defined()) << name;
-          for (int64_t e = 0; e < wanted.count(); ++e)
-            ASSERT_NEAR(got.data()[e], wanted.data()[e], 2e-5) << name << " element " << e;
-        }
-      optimizer.step();
-    }
+    GoldenTraining golden = golden_training(file, prefix, "grad.");
+    golden.learning_rate = 0.003;
+    golden.loss = 1e-5;
+    golden.growth = 3;
+    expect_golden_training(network, golden,
+                           [&](int64_t) { return network.loss(frames, lengths, labels, context); });
     const ClipResult result = network.classify(frames, lengths);
     const std::vector<float> logits = file->read(prefix + "logits"), weights = file->read(prefix + "weights");
     for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(result.logits.data()[i], logits[i], 2e-4);

@@ -8,23 +8,15 @@
 #include <cmath>
 #include <map>
 
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "io/safetensors.h"
-#include "train/optimizer.h"
+#include "models/golden_training.h"
 
 namespace fovea::models {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::vector<int32_t> labels_in(const SafetensorsFile& file, const std::string& name) {
   std::vector<int32_t> labels;
@@ -34,27 +26,15 @@ std::vector<int32_t> labels_in(const SafetensorsFile& file, const std::string& n
 
 // Loss, every gradient and ten steps of Adam; loss_at(step) is the network's.
 template <class Loss>
-void expect_golden_training(const GlimpseClassifier& network, const SafetensorsFile& file,
+void expect_golden_glimpses(const GlimpseClassifier& network, const SafetensorsFile& file,
                             const std::string& prefix, Loss loss_at) {
   nn::load_parameters(
       network, [&](std::string_view name) { return file->tensor(prefix + "weight." + std::string(name)); });
-  const std::vector<float> losses = file->read(prefix + "losses");
-  train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = 0.003});
-  for (size_t step = 0; step < losses.size(); ++step) {
-    optimizer.clear_grad();
-    const Var loss = loss_at(static_cast<int64_t>(step));
-    loss.backward();
-    EXPECT_NEAR(loss.value().item(), losses[step], 1e-5 * static_cast<double>(1 + 2 * step))
-        << "step " << step;
-    if (step == 0)
-      for (const auto& [name, parameter] : network.parameters()) {
-        const Tensor got = parameter.grad(), wanted = file->tensor(prefix + "grad." + name);
-        ASSERT_TRUE(got.defined()) << name;
-        for (int64_t e = 0; e < wanted.count(); ++e)
-          ASSERT_NEAR(got.data()[e], wanted.data()[e], 1e-5) << name << " element " << e;
-      }
-    optimizer.step();
-  }
+  GoldenTraining golden = golden_training(file, prefix, "grad.");
+  golden.learning_rate = 0.003;
+  golden.loss = golden.gradients = 1e-5;
+  golden.growth = 2;
+  expect_golden_training(network, golden, loss_at);
 }
 
 void expect_near(const std::vector<Tensor>& got, const std::vector<float>& wanted) {
@@ -82,7 +62,7 @@ TEST(Ram, EqualsPyTorchsLossGradientsAndTenStepsForFixedDraws) {
     const std::vector<int32_t> labels = labels_in(file, prefix + "labels");
     Rng rng(1);
     const Ram network(config, rng);
-    expect_golden_training(network, file, prefix, [&](int64_t step) {
+    expect_golden_glimpses(network, file, prefix, [&](int64_t step) {
       const Tensor one = noise.narrow(0, step, 1).contiguous();
       return network.loss(pictures, labels, one.reshape({one.size(1), one.size(2), 2}));
     });
@@ -105,7 +85,7 @@ TEST(SoftGlimpses, EqualPyTorchsLossGradientsTenStepsAndWeights) {
     const std::vector<int32_t> labels = labels_in(file, prefix + "labels");
     Rng rng(1);
     const SoftGlimpses network(config, rng);
-    expect_golden_training(network, file, prefix, [&](int64_t) {
+    expect_golden_glimpses(network, file, prefix, [&](int64_t) {
       nn::Context context{.training = true};
       return network.loss(pictures, labels, context);
     });
@@ -413,15 +393,15 @@ TEST(GlimpseModels, NonsenseIsRefused) {
   Rng rng(1);
   RamConfig config = tiny_config();
   config.core = "gru";
-  EXPECT_THAT(message_of([&] { Ram(config, rng); }), HasSubstr("core 'gru', wanted rnn or lstm"));
+  EXPECT_THAT(error_of([&] { Ram(config, rng); }), HasSubstr("core 'gru', wanted rnn or lstm"));
   config = tiny_config();
   config.deviation = 0;
-  EXPECT_THAT(message_of([&] { Ram(config, rng); }), HasSubstr("deviation is 0"));
+  EXPECT_THAT(error_of([&] { Ram(config, rng); }), HasSubstr("deviation is 0"));
   SoftGlimpseConfig grid;
   grid.classes = 2, grid.selection = "argmax";
-  EXPECT_THAT(message_of([&] { SoftGlimpses(grid, rng); }), HasSubstr("choose hard"));
+  EXPECT_THAT(error_of([&] { SoftGlimpses(grid, rng); }), HasSubstr("choose hard"));
   const Ram network(tiny_config(), rng);
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 network.trace(Tensor::zeros({1, 8, 8, 3}));
               }),
               HasSubstr("wanted [pictures, height, width, 1]"));

@@ -10,6 +10,7 @@
 #include "io/json.h"
 #include "io/safetensors.h"
 #include "models/bert.h"
+#include "models/golden_folder.h"
 
 namespace fovea::models {
 
@@ -62,20 +63,11 @@ class GoldenBerts {
     return places;
   }
 
-  // Writes model i as a folder. `change` may rename a tensor, or have it left out by giving false.
+  // Writes model i as a folder.
   void write(
       size_t i, const std::filesystem::path& folder,
-      const std::function<bool(TensorToWrite&)>& change = [](TensorToWrite&) { return true; }) const {
-    make_directories(folder);
-    save_json(folder / "config.json", config(i));
-    const std::string prefix = std::to_string(i) + "/weight/";
-    std::vector<TensorToWrite> tensors;
-    for (const TensorEntry& entry : file_->entries()) {
-      if (!entry.name.starts_with(prefix)) continue;
-      TensorToWrite tensor{entry.name.substr(prefix.size()), entry.dtype, entry.shape, file_->bytes(entry)};
-      if (change(tensor)) tensors.push_back(tensor);
-    }
-    save_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
+      const ChangeTensor& change = [](TensorToWrite&) { return true; }) const {
+    write_golden_folder(file_, i, config(i), folder, change);
   }
 
  private:

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "io/safetensors.h"
+#include "models/golden_training.h"
 #include "models/registry/translators.h"
-#include "train/optimizer.h"
 
 namespace fovea::models {
 namespace {
@@ -41,25 +41,9 @@ TEST(TranslationModels, EqualPyTorchsLossGradientsAndTenSteps) {
     nn::load_parameters(*network, [&](std::string_view name) {
       return file->tensor(prefix + "weight/" + std::string(name));
     });
-    const Tensor losses = file->tensor(prefix + "losses");
-    train::Optimizer optimizer(network->parameters(), train::Adam{.learning_rate = 0.01});
     nn::Context context{.training = true};
-    for (int64_t step = 0; step < losses.count(); ++step) {
-      optimizer.clear_grad();
-      const OutputLoss loss = network->loss(batch, 0.1f, context);
-      loss.loss.backward();
-      EXPECT_NEAR(loss.loss.value().item(), losses.data()[step], 1e-4 * (1 + static_cast<double>(step)))
-          << "step " << step;
-      if (step == 0) {
-        for (const auto& [name, parameter] : network->parameters()) {
-          const Tensor got = parameter.grad(), wanted = file->tensor(prefix + "grad/" + name);
-          ASSERT_TRUE(got.defined()) << name;
-          for (int64_t e = 0; e < wanted.count(); ++e)
-            ASSERT_NEAR(got.data()[e], wanted.data()[e], 2e-5) << name << " element " << e;
-        }
-      }
-      optimizer.step();
-    }
+    expect_golden_training(*network, golden_training(file, prefix, "grad/"),
+                           [&](int64_t) { return network->loss(batch, 0.1f, context).loss; });
   }
 }
 

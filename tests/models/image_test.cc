@@ -5,25 +5,17 @@
 
 #include <cmath>
 
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "io/safetensors.h"
+#include "models/golden_training.h"
 #include "models/resnet.h"
 #include "models/vit.h"
-#include "train/optimizer.h"
 
 namespace fovea::models {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // Loss, gradients, ten steps of Adam, and the logits afterwards of a network that has this name in the file.
 void expect_golden(const std::string& name, const ImageClassifier& network) {
@@ -41,24 +33,12 @@ void expect_golden(const std::string& name, const ImageClassifier& network) {
     }
     return file->tensor(prefix + "weight." + std::string(parameter));
   });
-  const std::vector<float> losses = file->read(prefix + "losses");
-  train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = 0.003});
   nn::Context train{.training = true}, infer;
-  for (size_t step = 0; step < losses.size(); ++step) {
-    optimizer.clear_grad();
-    const Var loss = network.loss(images, labels, 0.1f, train);
-    loss.backward();
-    EXPECT_NEAR(loss.value().item(), losses[step], 2e-5 * static_cast<double>(1 + 2 * step))
-        << "step " << step;
-    if (step == 0)
-      for (const auto& [parameter, value] : network.parameters()) {
-        const Tensor got = value.grad(), wanted = file->tensor(prefix + "grad." + parameter);
-        ASSERT_TRUE(got.defined()) << parameter;
-        for (int64_t e = 0; e < wanted.count(); ++e)
-          ASSERT_NEAR(got.data()[e], wanted.data()[e], 2e-5) << parameter << " element " << e;
-      }
-    optimizer.step();
-  }
+  GoldenTraining golden = golden_training(file, prefix, "grad.");
+  golden.learning_rate = 0.003;
+  golden.loss = 2e-5;
+  golden.growth = 2;
+  expect_golden_training(network, golden, [&](int64_t) { return network.loss(images, labels, 0.1f, train); });
   const std::vector<float> logits = file->read(prefix + "logits"),
                            got = network.logits(images, infer).value().to_vector();
   for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(got[i], logits[i], 2e-3) << "logit " << i;
@@ -143,19 +123,19 @@ TEST(Vit, NonsenseIsRefused) {
   Rng rng(1);
   VitConfig config = small_vit(3);
   config.patch = 5;
-  EXPECT_THAT(message_of([&] { Vit(config, rng); }), HasSubstr("cannot be cut into patches of 5 x 5"));
+  EXPECT_THAT(error_of([&] { Vit(config, rng); }), HasSubstr("cannot be cut into patches of 5 x 5"));
   config = small_vit(3);
   config.heads = 3;
-  EXPECT_THAT(message_of([&] { Vit(config, rng); }), HasSubstr("heads"));
+  EXPECT_THAT(error_of([&] { Vit(config, rng); }), HasSubstr("heads"));
   config = small_vit(3);
   config.positions = "sinusoid";
-  EXPECT_THAT(message_of([&] { Vit(config, rng); }), HasSubstr("wanted learned or none"));
+  EXPECT_THAT(error_of([&] { Vit(config, rng); }), HasSubstr("wanted learned or none"));
   config = small_vit(3);
   config.self_attention = "scaled_dot / lengths";
-  EXPECT_NE(message_of([&] { Vit(config, rng); }), "no error");
+  EXPECT_NE(error_of([&] { Vit(config, rng); }), "no error");
   const Vit network(small_vit(3), rng);
   nn::Context infer;
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 network.logits(Var(Tensor::zeros({1, 8, 8, 3})), infer);
               }),
               HasSubstr("[pictures, 8, 12, 3]"));
@@ -203,19 +183,19 @@ TEST(ResNet, SameBitsForAnyNumberOfThreads) {
 
 TEST(ResNet, NonsenseIsRefused) {
   Rng rng(1);
-  EXPECT_THAT(message_of([&] { ResNet({.classes = 2, .depth = 9}, rng); }), HasSubstr("6 n + 2"));
-  EXPECT_THAT(message_of([&] { ResNet({.classes = 2, .gate = "eca"}, rng); }),
+  EXPECT_THAT(error_of([&] { ResNet({.classes = 2, .depth = 9}, rng); }), HasSubstr("6 n + 2"));
+  EXPECT_THAT(error_of([&] { ResNet({.classes = 2, .gate = "eca"}, rng); }),
               HasSubstr("gate 'eca', wanted none, se, cbam or sk"));
-  EXPECT_THAT(message_of([&] { ResNet({.classes = 2, .gate = "se", .gate_kernel = 3}, rng); }),
+  EXPECT_THAT(error_of([&] { ResNet({.classes = 2, .gate = "se", .gate_kernel = 3}, rng); }),
               HasSubstr("gate_kernel applies to the gate cbam only; the gate is se"));
-  EXPECT_THAT(message_of([&] { ResNet({.classes = 2, .gate = "sk", .gate_bias = false}, rng); }),
+  EXPECT_THAT(error_of([&] { ResNet({.classes = 2, .gate = "sk", .gate_bias = false}, rng); }),
               HasSubstr("gate_bias applies to the gates se and cbam only"));
-  EXPECT_THAT(message_of([&] { ResNet({.classes = 2, .gate = "cbam", .gate_kernel = 4}, rng); }),
+  EXPECT_THAT(error_of([&] { ResNet({.classes = 2, .gate = "cbam", .gate_kernel = 4}, rng); }),
               HasSubstr("wanted an odd number"));
-  EXPECT_THAT(message_of([&] { ResNet({}, rng); }), HasSubstr("above 0"));
+  EXPECT_THAT(error_of([&] { ResNet({}, rng); }), HasSubstr("above 0"));
   const ResNet network({.classes = 2, .depth = 8}, rng);
   nn::Context infer;
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 network.logits(Var(Tensor::zeros({1, 4, 4, 1})), infer);
               }),
               HasSubstr("height, width, 3]"));

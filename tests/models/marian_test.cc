@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "io/temporary_directory.h"
+#include "models/golden_folder.h"
 #include "models/marian.h"
 #include "train/optimizer.h"
 
@@ -57,20 +58,11 @@ class GoldenMarians {
     }
     return data::make_batch(ids, all);
   }
-  // Writes model i as a folder; `change` may rename a tensor, or have it left out by giving false.
+  // Writes model i as a folder.
   void write(
       size_t i, const fs::path& folder,
-      const std::function<bool(TensorToWrite&)>& change = [](TensorToWrite&) { return true; }) const {
-    make_directories(folder);
-    save_json(folder / "config.json", entry(i)["config"]);
-    const std::string prefix = std::to_string(i) + "/weight/";
-    std::vector<TensorToWrite> tensors;
-    for (const TensorEntry& entry : file_->entries()) {
-      if (!entry.name.starts_with(prefix)) continue;
-      TensorToWrite tensor{entry.name.substr(prefix.size()), entry.dtype, entry.shape, file_->bytes(entry)};
-      if (change(tensor)) tensors.push_back(tensor);
-    }
-    save_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
+      const ChangeTensor& change = [](TensorToWrite&) { return true; }) const {
+    write_golden_folder(file_, i, entry(i)["config"], folder, change);
   }
 
  private:

@@ -10,11 +10,12 @@
 
 #include "autograd/gradient_check.h"
 #include "autograd/ops.h"
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "data/ships.h"
 #include "io/safetensors.h"
+#include "models/golden_training.h"
 #include "nn/gated_loss.h"
-#include "train/optimizer.h"
 
 namespace fovea::models {
 namespace {
@@ -48,24 +49,14 @@ TEST(Partition, EqualsPyTorchsLossGradientsAndTenStepsWithEveryKindOfBranches) {
         if (own == parameter) return value.value();
       return file->tensor(prefix + "weight." + std::string(parameter));
     });
-    train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = 0.003});
     const nn::Context train{.training = true}, infer;
-    const std::vector<float> losses = file->read(prefix + "losses");
-    for (size_t step = 0; step < losses.size(); ++step) {
-      optimizer.clear_grad();
-      const Var loss = network.loss(images, {coarse, fine}, train);
-      loss.backward();
-      EXPECT_NEAR(loss.value().item(), losses[step], 3e-5 * static_cast<double>(1 + 2 * step))
-          << "step " << step;
-      if (step == 0)
-        for (const auto& [name, parameter] : network.parameters()) {
-          const Tensor wanted = file->tensor(prefix + "grad." + name);
-          ASSERT_TRUE(parameter.grad().defined()) << name;
-          for (int64_t e = 0; e < wanted.count(); ++e)
-            ASSERT_NEAR(parameter.grad().data()[e], wanted.data()[e], 3e-5) << name << " element " << e;
-        }
-      optimizer.step();
-    }
+    GoldenTraining golden = golden_training(file, prefix, "grad.");
+    golden.learning_rate = 0.003;
+    golden.loss = golden.gradients = 3e-5;
+    golden.growth = 2;
+    expect_golden_training(network, golden, [&](int64_t) {
+      return network.loss(images, {coarse, fine}, train);
+    });
     const Partition::Logits logits = network.logits(images, infer);
     const auto expect = [&](const Var& got, const std::string& name) {
       const std::vector<float> a = got.value().to_vector(), b = file->read(prefix + name);
@@ -194,27 +185,17 @@ TEST(Partition, SameBitsForAnyNumberOfThreads) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Partition, NonsenseIsRefused) {
   Rng rng(1);
-  EXPECT_THAT(message_of([&] { Partition({.branches = "both"}, rng); }),
+  EXPECT_THAT(error_of([&] { Partition({.branches = "both"}, rng); }),
               HasSubstr("wanted gated, ungated or single"));
-  EXPECT_THAT(message_of([&] { Partition({.gate = "never"}, rng); }),
-              HasSubstr("wanted schedule, labels or"));
-  EXPECT_THAT(message_of([&] { Partition({.branches = "single", .gate = "labels"}, rng); }),
+  EXPECT_THAT(error_of([&] { Partition({.gate = "never"}, rng); }), HasSubstr("wanted schedule, labels or"));
+  EXPECT_THAT(error_of([&] { Partition({.branches = "single", .gate = "labels"}, rng); }),
               HasSubstr("gate applies to gated branches only"));
-  EXPECT_THAT(message_of([&] { Partition({.gate = "labels", .gate_steps = 7}, rng); }),
+  EXPECT_THAT(error_of([&] { Partition({.gate = "labels", .gate_steps = 7}, rng); }),
               HasSubstr("gate_steps applies"));
   const Partition network({.width = 4}, rng);
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 network.logits(Var(Tensor::zeros({1, 12, 16, 3})), nn::Context{});
               }),
               HasSubstr("multiples of 8"));

@@ -4,6 +4,7 @@
 #include "autograd/ops.h"
 #include "base/parallel.h"
 #include "io/safetensors.h"
+#include "models/golden_training.h"
 #include "models/registry/series_models.h"
 #include "train/optimizer.h"
 
@@ -28,26 +29,12 @@ TEST(SeriesModels, EqualPyTorchsLossGradientsAndTenSteps) {
                             one["lengths"].get<std::vector<int64_t>>()};
     SeriesTargets targets{.labels = one["labels"].get<std::vector<int32_t>>()};
     if (targets.labels.empty()) targets.numbers = file->tensor(prefix + "targets");
-    const Tensor losses = file->tensor(prefix + "losses");
-    train::Optimizer optimizer(network->parameters(), train::Adam{.learning_rate = 0.01});
     nn::Context context{.training = true};
-    for (int64_t step = 0; step < losses.count(); ++step) {
-      optimizer.clear_grad();
-      const Var loss = network->loss(batch, targets, 0.1f, context);
-      loss.backward();
-      EXPECT_NEAR(loss.value().item(), losses.data()[step],
-                  1e-4 * (1 + static_cast<double>(step)) * (1 + std::abs(losses.data()[step])))
-          << "step " << step;
-      if (step == 0)
-        for (const auto& [name, parameter] : network->parameters()) {
-          const Tensor got = parameter.grad(), wanted = file->tensor(prefix + "grad/" + name);
-          ASSERT_TRUE(got.defined()) << name;
-          for (int64_t e = 0; e < wanted.count(); ++e)
-            ASSERT_NEAR(got.data()[e], wanted.data()[e], 5e-5 * (1 + std::abs(wanted.data()[e])))
-                << name << " element " << e;
-        }
-      optimizer.step();
-    }
+    GoldenTraining golden = golden_training(file, prefix, "grad/");
+    golden.gradients = 5e-5;
+    golden.relative = true;
+    expect_golden_training(*network, golden,
+                           [&](int64_t) { return network->loss(batch, targets, 0.1f, context); });
   }
 }
 

@@ -14,7 +14,7 @@
 #include "base/parallel.h"
 #include "data/tokenizer.h"
 #include "io/safetensors.h"
-#include "train/optimizer.h"
+#include "models/golden_training.h"
 
 namespace fovea::models {
 namespace {
@@ -55,24 +55,14 @@ TEST(ShowAttendTell, EqualsPyTorchsLossGradientsAndTenSteps) {
     ASSERT_EQ(trace.gates.defined(), gated);
     for (size_t i = 0; gated && i < beta.size(); ++i) ASSERT_NEAR(trace.gates.data()[i], beta[i], 2e-6) << i;
 
-    const std::vector<float> losses = file->read(prefix + "losses");
-    train::Optimizer optimizer(network.parameters(), train::Adam{.learning_rate = 0.01});
     const CaptionLossOptions options{.smoothing = gated ? 0.1f : 0, .penalty = gated ? 1.0f : 0};
-    for (size_t step = 0; step < losses.size(); ++step) {
-      optimizer.clear_grad();
+    GoldenTraining golden = golden_training(file, prefix, "grad.");
+    golden.loss = 1e-5;
+    golden.gradients = 5e-6;
+    expect_golden_training(network, golden, [&](int64_t) {
       nn::Context context{.training = true};
-      const Var loss = network.loss(batch, options, context).loss;
-      loss.backward();
-      EXPECT_NEAR(loss.value().item(), losses[step], 1e-5 * static_cast<double>(1 + step)) << "step " << step;
-      if (step == 0)
-        for (const auto& [parameter, value] : network.parameters()) {
-          const Tensor got = value.grad(), wanted = file->tensor(prefix + "grad." + parameter);
-          ASSERT_TRUE(got.defined()) << parameter;
-          for (int64_t e = 0; e < wanted.count(); ++e)
-            ASSERT_NEAR(got.data()[e], wanted.data()[e], 5e-6) << parameter << " element " << e;
-        }
-      optimizer.step();
-    }
+      return network.loss(batch, options, context).loss;
+    });
   }
 }
 

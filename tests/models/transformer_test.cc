@@ -30,23 +30,8 @@ TEST(Transformer, LossBeginsNearChanceAndIsTheMeanOfItsSentences) {
   EXPECT_NEAR(all.loss.value().item(), all.negative_log_likelihood / static_cast<double>(all.count), 1e-4);
   // Each sentence alone gives the same: nothing leaks between the sentences of a packed batch.
   double sum = 0;
-  size_t source_begin = 0, target_begin = 0;
-  for (size_t i = 0; i < batch.pairs.size(); ++i) {
-    const auto cut = [](const std::vector<int32_t>& tokens, size_t begin, int32_t count) {
-      return std::vector<int32_t>(tokens.begin() + static_cast<long>(begin),
-                                  tokens.begin() + static_cast<long>(begin) + count);
-    };
-    data::Batch one;
-    one.source = cut(batch.source, source_begin, batch.source_lengths[i]);
-    one.target_in = cut(batch.target_in, target_begin, batch.target_lengths[i]);
-    one.target_out = cut(batch.target_out, target_begin, batch.target_lengths[i]);
-    one.source_lengths = {batch.source_lengths[i]};
-    one.target_lengths = {batch.target_lengths[i]};
-    one.pairs = {0};
-    source_begin += static_cast<size_t>(batch.source_lengths[i]);
-    target_begin += static_cast<size_t>(batch.target_lengths[i]);
-    sum += model.loss(one, 0, context).negative_log_likelihood;
-  }
+  for (size_t i = 0; i < batch.pairs.size(); ++i)
+    sum += model.loss(testing::only(batch, i), 0, context).negative_log_likelihood;
   EXPECT_NEAR(sum, all.negative_log_likelihood, 1e-3);
 }
 

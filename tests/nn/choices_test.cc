@@ -211,7 +211,7 @@ TEST(Pooling, TakesEverySelectionThatCanBeTrained) {
   std::vector<float> numbers;
   for (int i = 0; i < 9 * 4; ++i) numbers.push_back(static_cast<float>(rng.normal()));
   const std::vector<int64_t> lengths{4, 0, 5};
-  for (const char* score : {"additive", "gated", "dot", "scaled_dot", "cosine(2)"})
+  for (const char* score : {"additive", "gated", "dot", "scaled_dot", "cosine(2)", "bilinear", "concat"})
     for (const char* selection : {"soft", "soft(0.3)", "hard", "gumbel(0.5)", "gumbel(1,straight_through)",
                                   "sparsemax", "top_k(2)", "sigmoid", "identity"}) {
       Rng draw(1);
@@ -238,6 +238,7 @@ TEST(Pooling, TakesEverySelectionThatCanBeTrained) {
       for (int i = 0; i < 4; ++i)
         EXPECT_EQ(alone.data()[i], all.contiguous().data()[8 + i]) << score << ' ' << selection;
     }
+  EXPECT_THROW(AttentionPooling({.width = 4, .score = "location"}, rng), Error);
   EXPECT_THROW(AttentionPooling({.width = 4, .selection = "argmax"}, rng), Error);
   EXPECT_THROW(AttentionPooling({.width = 4, .selection = "hrad"}, rng), Error);
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "autograd/ops.h"
+#include "base/error_of.h"
 #include "io/safetensors.h"
 
 namespace fovea::nn {
@@ -145,23 +146,14 @@ TEST(Gates, ShownWeightsAreTheGatesThatActed) {
   for (size_t i = 0; i < out.size(); ++i) EXPECT_FLOAT_EQ(out[i], 2 * gate[i % 3]);
 }
 
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Gates, WhatDoesNotFitIsRefusedWithWhatWasWanted) {
   using ::testing::HasSubstr;
   Rng rng(4);
   const Var x(Tensor::zeros({1, 2, 2, 3}));
-  EXPECT_THAT(message_of([&] { SqueezeExcite(4, 2, rng)(x); }), HasSubstr("height, width, 4]"));
-  EXPECT_THAT(message_of([&] { SqueezeExcite(4, 0, rng); }), HasSubstr("reduction of 0"));
-  EXPECT_THAT(message_of([&] { SpatialAttention(rng, 4); }), HasSubstr("odd"));
-  EXPECT_THAT(message_of([&] { SelectiveKernel({.channels = 3, .filters = 3, .branches = 1}, rng); }),
+  EXPECT_THAT(error_of([&] { SqueezeExcite(4, 2, rng)(x); }), HasSubstr("height, width, 4]"));
+  EXPECT_THAT(error_of([&] { SqueezeExcite(4, 0, rng); }), HasSubstr("reduction of 0"));
+  EXPECT_THAT(error_of([&] { SpatialAttention(rng, 4); }), HasSubstr("odd"));
+  EXPECT_THAT(error_of([&] { SelectiveKernel({.channels = 3, .filters = 3, .branches = 1}, rng); }),
               HasSubstr("at least 2"));
 }
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "io/safetensors.h"
 #include "nn/attention.h"
+#include "nn/init.h"
 #include "nn/positions.h"
 
 namespace fovea::nn {
@@ -180,6 +182,29 @@ TEST(MultiHeadAttention, CachedKeysAndValuesGiveTheSame) {
   const auto cache = layer.project_keys_values(memory, memory);
   expect_close(layer.attend_to(layer.project_query(queries), cache, context, {}).value(),
                layer.cross(queries, memory, context, {}).value(), "cached");
+}
+
+TEST(MultiHeadAttention, ScoresWithMatricesOfTheirOwnComputeWhatTheAlgebraSays) {
+  for (const char* text :
+       {"bilinear / causal / soft", "additive / window(2,1) / soft", "concat / full / sparsemax"}) {
+    Rng rng(5);
+    const AttentionSpec spec = parse_spec(text);
+    const MultiHeadAttention layer({.width = 12, .heads = 3, .spec = spec}, rng);
+    const Var x(normal({2, 7, 12}, 0, 1, rng));
+    std::map<std::string, Var> own;
+    for (const auto& [name, parameter] : layer.parameters()) own[name] = parameter;
+    const MultiHeadAttention::KeysValues source = layer.project_keys_values(x, x);
+    const Var heads =
+        attention(layer.project_query(x), source.k, source.v, spec,
+                  {.W = own["score.W"], .U = own["score.U"], .b = own["score.b"], .v = own["score.v"]});
+    const Var wanted = linear(reshape(permute(heads, {0, 2, 1, 3}), {2, 7, 12}), own["out_proj.weight"],
+                              own["out_proj.bias"]);
+    Context context;
+    expect_close(layer(x, context).value(), wanted.value(), text);
+    const NoGrad no_grad;
+    const Prepared prepared(layer);
+    expect_close(layer(x, context).value(), wanted.value(), std::string(text) + ", prepared");
+  }
 }
 
 TEST(MultiHeadAttention, RefusesHeadsThatDoNotDivide) {

@@ -28,6 +28,18 @@ def squares(count, size=16):
     return pictures.astype(np.uint8), labels
 
 
+def assert_shows(shown, folder):
+    """An explanation has weights and JSON, is drawn in a notebook and written to files of every kind."""
+    weights = shown.weights
+    for array in weights.values() if isinstance(weights, dict) else [weights]:
+        assert array.dtype == np.float32 and array.size > 0 and np.isfinite(array).all()
+    assert len(weights) > 0 and isinstance(shown.to_json(), dict)
+    assert "<svg" in shown._repr_mimebundle_()["image/svg+xml"] and str(shown)
+    for form, begin in {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".html": b"<!", ".json": b"{"}.items():
+        shown.save(folder / f"shown{form}")
+        assert (folder / f"shown{form}").read_bytes().lower().startswith(begin.lower()), form
+
+
 def test_every_task_can_be_trained_and_lists_its_settings():
     for task in fovea.train.__all__[2:]:
         names = {setting["name"] for setting in fovea.train.settings(task)}
@@ -46,7 +58,7 @@ def test_glimpse_classifier(tmp_path):
     assert all(sum(one["probabilities"].values()) == pytest.approx(1, abs=1e-4) for one in found)
     drawn = fovea.open(tmp_path / "model", rollouts=3)
     assert drawn.classify(pictures[0])["label"] in ("0", "1")
-    assert len(model.explain(pictures[0]).file(".png")) > 100
+    assert_shows(model.explain(pictures[0]), tmp_path)
     with pytest.raises(ValueError, match="did you mean 'rollouts'"):
         fovea.open(tmp_path / "model", rollout=3)
     with pytest.raises(ValueError, match="rollouts"):
@@ -67,8 +79,7 @@ def test_clip_classifier(tmp_path):
     assert by_folder["probabilities"] == by_list["probabilities"] == by_paths["probabilities"]
     colour = np.repeat(pictures[:3, :, :, None], 3, 3)  # [frames, height, width, 3]
     assert model.classify(colour)["probabilities"] == pytest.approx(by_folder["probabilities"])
-    shown = model.explain(colour)
-    assert shown.weights is not None and b"<svg" in shown.file(".svg")
+    assert_shows(model.explain(colour), tmp_path)
     with pytest.raises(ValueError, match="no frames"):
         model.classify([[]])
 
@@ -80,6 +91,9 @@ def test_partitioner(tmp_path):
     sea = np.zeros((64, 64, 3), np.uint8)
     assert isinstance(model.partition(sea), list)
     assert len(model.partition([sea, sea])) == 2
+    shown = model.explain(sea)
+    assert_shows(shown, tmp_path)
+    np.testing.assert_allclose(shown.weights.sum(-1), 1, atol=1e-3)  # [rows, columns, classes]: probabilities
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +113,9 @@ def test_forecaster(table, tmp_path):
     found = model.predict(path)
     assert found["columns"] == ["load", "heat"] and np.shape(found["steps"]) == (6, 2)
     assert model.predict(columns) == found and model.predict([path.read_bytes()]) == [found]
+    shown = model.explain(columns)
+    assert_shows(shown, tmp_path)
+    assert set(shown.weights) == {"features.load.weights", "features.heat.weights"}
     with pytest.raises(ValueError, match="wanted as many in each"):
         model.predict({name: column[: 30 + i] for i, (name, column) in enumerate(columns.items())})
     with pytest.raises(ValueError, match="reads 24 steps"):
@@ -170,7 +187,10 @@ def test_captioner(tmp_path):
     assert model.caption(picture) == found[0]
     assert len(model.caption(picture, n_best=2, beam=3)) == 2
     assert "score" in model.answer(picture)
-    assert model.explain(picture).title == found[0]
+    shown = model.explain(picture)
+    assert shown.title == found[0]
+    assert_shows(shown, tmp_path)
+    assert model.explain(picture, smooth=True).file(".png") != shown.file(".png")
     with pytest.raises(ValueError, match="did you mean 'beam'"):
         model.caption(picture, bean=3)
     with pytest.raises(ValueError, match="captions and encoder are needed"):

@@ -3,6 +3,7 @@
 import importlib.resources
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def test_types_are_shipped():
     files = importlib.resources.files("fovea")
     assert (files / "py.typed").is_file() and "def attention(" in (files / "_core.pyi").read_text()
+
+
+def test_types_are_those_of_the_module():
+    stub = (importlib.resources.files("fovea") / "_core.pyi").read_text()
+    for name in ("attention", "Call", "Folder", "Mask", "train"):
+        found = getattr(fovea._core, name)
+        assert re.search(rf"^(def|class) {name}\b", stub, re.M)
+        for member in dir(found) if isinstance(found, type) else ():
+            assert member.startswith("_") or re.search(rf"^    def {member}\(", stub, re.M), f"{name}.{member}"
 
 
 def test_types_of_trainings_name_every_task():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -116,6 +117,29 @@ def test_translator(translator, tmp_path):
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_options_choose_what_an_explanation_shows(translator, classifier, image_classifier, tmp_path):
+    model = fovea.open(translator)
+    whole = model.explain("eins zwei drei")
+    shown = model.explain("eins zwei drei", kind="encoder", layer=0, head="1", units="tokens")
+    assert shown.to_json() == whole.to_json() and shown.weights.keys() == whole.weights.keys()
+    assert shown.file(".png") != whole.file(".png") and str(shown) != str(whole)
+    assert shown.file(".png") == model.explain("eins zwei drei", kind="encoder", layer="0", head=1, units="tokens").file(".png")
+    shown.save(tmp_path / "page.html")
+    assert b"<html" in (tmp_path / "page.html").read_bytes()
+    pairs = model.explain("eins zwei drei", threshold=1e-9)
+    assert len(pairs.file(".txt")) > len(whole.file(".txt"))
+    for options, text in ({"layer": 99}, "layer"), ({"head": "first"}, "head"), ({"kind": "crss"}, "kind"), ({"threshold": 2}, "threshold"), (
+        {"smooth": True}, "captioner"), ({"layer": "rollout", "head": 0}, "rollout"), ({"target": "one", "beam": 3}, "beam"):  # fmt: skip
+        with pytest.raises(ValueError, match=text):
+            model.explain("eins zwei drei", **options)
+    with pytest.raises(ValueError, match="translator"):
+        fovea.open(classifier).explain("the film", target="x")
+    with pytest.raises(ValueError):
+        fovea.open(classifier).explain("the film", layer=0)
+    with pytest.raises(ValueError):
+        fovea.open(image_classifier).explain(picture("top"), layer=0)
+
+
 def test_image_classifier(image_classifier, folder, tmp_path):
     model = fovea.open(image_classifier)
     assert isinstance(model, fovea.ImageClassifier)
@@ -182,6 +206,9 @@ def test_errors_of_calls(classifier, image_classifier, tmp_path):
         model.answer("a", words="much")
     with pytest.raises(ValueError, match="beam|translator|translate"):
         model.answer("a", beam=3)
+    for option in ({"top": 3}, {"query": "film"}, {"alignment": "hard"}):
+        with pytest.raises(ValueError, match="needs a"):
+            model.answer("a", **option)
     with pytest.raises(ValueError, match="on_error"):
         model.answer("a", on_error="skip")
     with pytest.raises(ValueError, match="did you mean"):
@@ -214,8 +241,13 @@ def test_errors_of_training(texts, tmp_path):
         fovea.train.classify(texts, out, stepps=3)
     with pytest.raises(ValueError, match="steps: got"):
         fovea.train.classify(texts, out, steps="many")
+    for value in (float("nan"), float("inf"), object(), "much", [1]):
+        with pytest.raises(ValueError, match="learning_rate: got"):
+            fovea.train.classify(texts, out, steps=3, learning_rate=value)
     with pytest.raises(FileNotFoundError):
         fovea.train.classify(tmp_path / "none.tsv", out, steps=3)
+    with pytest.raises(FileNotFoundError):
+        fovea.train.classify(texts, out, from_=tmp_path / "none", steps=3)
     with pytest.raises(ValueError, match="wanted at most 1"):
         fovea.train.classify([texts, texts], out)
     with pytest.raises(ValueError, match="unknown task"):
@@ -241,6 +273,19 @@ def test_progress_and_resume_after_an_error_of_the_callback(texts, tmp_path):
     assert a == b
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_progress_is_shown_with_and_without_tqdm(installed, texts, tmp_path, monkeypatch, capsys):
+    if installed:
+        pytest.importorskip("tqdm")
+    else:
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    fovea.train.classify(texts, tmp_path / "model", texts, steps=6, validations=2, progress=True, **QUICK)
+    shown = capsys.readouterr().err
+    assert ("6/6" in shown) == installed and "loss" in shown and "validation" in shown
+    fovea.train.classify(texts, tmp_path / "quiet", steps=2, **QUICK)
+    assert capsys.readouterr().err == ""
+
+
 def test_ctrl_c_saves_and_raises(texts, tmp_path):
     script = textwrap.dedent("""
         import sys, fovea.train
@@ -257,3 +302,49 @@ def test_ctrl_c_saves_and_raises(texts, tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=120)[0] == "stopped\n"
     assert os.listdir(tmp_path / "model" / "checkpoints")
+
+
+def test_numbers_of_numpy_are_settings(texts, tmp_path):
+    outcome = fovea.train.classify(texts, tmp_path / "model", steps=np.int64(2), learning_rate=np.float64(0.01), **QUICK)
+    assert outcome.step == 2
+    assert "--steps 2 --learning-rate 0.01" in (tmp_path / "model" / "README.md").read_text()
+
+
+LONG_CALLS = {
+    "translate": "model.translate(['eins zwei drei vier ' * 2] * 200000)",
+    "answer": "model.answer(['eins zwei drei vier ' * 2] * 200000, threads=1)",
+    "explain": "model.explain('eins zwei ' * 500)",
+    "classify": "model.classify(['the film was great'] * 2000000)",
+    "evaluate": "model.evaluate(sys.argv[2])",
+}
+
+
+@pytest.mark.parametrize("call", LONG_CALLS)
+def test_ctrl_c_ends_a_long_call(call, classifier, translator, texts, tmp_path):
+    # Each call would take a minute or more, an explanation ten seconds. Python raises KeyboardInterrupt at its end in any case:
+    # time tells.
+    script = textwrap.dedent(f"""
+        import sys, fovea
+        model = fovea.open(sys.argv[1])
+        short = model.answer("eins")
+        print("running", flush=True)
+        try:
+            {LONG_CALLS[call]}
+            print("ended", flush=True)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        assert model.answer("eins") == short
+    """)
+    many = tmp_path / "many.tsv"
+    if call == "evaluate":
+        head, *rows = texts.read_text().splitlines(keepends=True)
+        many.write_text(head + "".join(rows) * 4000)
+    folder = classifier if call in ("classify", "evaluate") else translator
+    process = subprocess.Popen([sys.executable, "-c", script, str(folder), str(many)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "running\n"
+    time.sleep(1.5)  # in the midst of it
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    assert process.stdout.readline() == "stopped\n"
+    assert time.monotonic() - begin < (5 if call == "explain" else 15)
+    assert process.wait(timeout=60) == 0

@@ -2,7 +2,10 @@
 
 import gc
 import multiprocessing
+import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -320,6 +323,33 @@ def test_threads_are_torchs_and_change_nothing():
             assert torch.equal(a, b)
     finally:
         torch.set_num_threads(before)
+
+
+def test_as_many_threads_work_as_torch_has():
+    # Threads of the process before and after a large call: PyTorch's own are started by the first line that needs them.
+    script = """if True:
+        import os, sys, torch, fovea.torch
+        torch.set_num_threads(int(sys.argv[1]))
+        q = torch.randn(1, 8, 1024, 64, requires_grad=True)
+        (q @ q.mT).softmax(-1).sum().backward()
+        before = len(os.listdir("/proc/self/task"))
+        fovea.torch.attention(q, q, q).sum().backward()
+        print(len(os.listdir("/proc/self/task")) - before)
+    """
+    for threads in (1, 2, 3):
+        run = subprocess.run([sys.executable, "-c", script, str(threads)], check=True, capture_output=True, text=True)
+        assert int(run.stdout) == threads - 1
+
+
+def test_other_threads_of_python_run_meanwhile():
+    q = torch.ones(1, 8, 2048, 64, requires_grad=True)
+    worker = threading.Thread(target=lambda: fovea.torch.attention(q, q, q).sum().backward())
+    worker.start()
+    turns = 0
+    while worker.is_alive():
+        turns += 1
+        time.sleep(0.001)
+    assert turns > 10
 
 
 class Attentions(torch.utils.data.Dataset):

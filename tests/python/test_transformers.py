@@ -153,6 +153,56 @@ def test_generation_with_a_cache_equals_eager(name):
     assert torch.equal(ours.generate(**inputs, **options), eager.generate(**inputs, **options))
 
 
+@pytest.mark.parametrize("name", ["llama", "mistral"])
+def test_generation_with_a_static_cache_equals_eager(name):
+    eager, ours = models(name)
+    inputs, _ = batch(name, "left")
+    inputs.pop("labels")
+    options = dict(max_new_tokens=8, do_sample=False, pad_token_id=1, eos_token_id=None, cache_implementation="static")
+    assert torch.equal(ours.generate(**inputs, **options), eager.generate(**inputs, **options))
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+@pytest.mark.filterwarnings("ignore")
+def test_gradient_checkpointing_changes_nothing(reentrant):
+    inputs, _ = batch("llama", "left")
+    gradients = []
+    for model in models("llama"):
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
+        model.train()(**inputs).loss.backward()
+        gradients.append([p.grad for p in model.parameters()])
+    for a, b in zip(*gradients):
+        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-3)
+
+
+def test_masks_of_four_dimensions():
+    eager, ours = models("llama")
+    ids = batch("llama", "none")[0]["input_ids"]
+    allowed = torch.ones(3, 1, 14, 14, dtype=torch.bool).tril()
+    allowed[:, :, 7:, :3] = False
+    added = torch.zeros(allowed.shape).masked_fill(~allowed, torch.finfo(torch.float32).min)
+    wanted = eager(ids, attention_mask=added).logits
+    for mask in (allowed, added):
+        torch.testing.assert_close(ours(ids, attention_mask=mask).logits, wanted, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_model_equals_eager():
+    eager, ours = models("llama")
+    inputs, counts = batch("llama", "right")
+    found = torch.compile(ours, backend="aot_eager")(**inputs).logits  # with graph breaks where masks are planned
+    torch.testing.assert_close(found[counts], eager(**inputs).logits[counts], atol=2e-5, rtol=1e-4)
+
+
+def test_a_model_can_change_its_attention():
+    eager, ours = models("bert")
+    inputs, counts = batch("bert", "right")
+    wanted = eager(**inputs).logits
+    eager.set_attn_implementation("fovea")
+    assert torch.equal(eager(**inputs).logits, ours(**inputs).logits)
+    torch.testing.assert_close(eager(**inputs).logits[counts], wanted[counts], atol=2e-5, rtol=1e-4)
+
+
 def test_a_long_sliding_window_makes_no_square_mask():
     config = copy.deepcopy(FAMILIES["mistral"][1])
     config.max_position_embeddings, config.sliding_window = 1 << 15, 64

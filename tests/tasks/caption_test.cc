@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "models/captioned_pictures.h"
 #include "tasks/explain_caption.h"
@@ -51,14 +52,6 @@ class CaptionTest : public testing::Test {
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     return train_caption(files_, training_, settings_, options_, "a test", observer_, stop);
-  }
-  std::string complaint(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
   }
   std::string weights() const { return read_text(files_.out / "model.safetensors"); }
 
@@ -142,8 +135,8 @@ TEST_F(CaptionTest, FeaturesAreComputedOnceAndAgainWhereTheyAreDamaged) {
   // The features of another encoder are not used.
   models::write_mobilenet(folder_ / "encoder", {.width = 0.25f, .blocks = 5}, 4);
   files_.out = folder_ / "third";
-  EXPECT_THAT(complaint([&] { train(); }),
-              testing::AllOf(HasSubstr("features.records holds 'features of MobileNet"),
+  EXPECT_THAT(error_of([&] { train(); }),
+              testing::AllOf(HasSubstr("features.records contains 'features of MobileNet"),
                              HasSubstr("; choose another file with --features")));
 }
 
@@ -214,7 +207,12 @@ TEST_F(CaptionTest, WordsAreShownOnTheGridThatTheModelSees) {
   const CaptionExplanation given = explain_caption(loaded, pixels, "A blue zebra.", 1);
   ASSERT_EQ(given.words.size(), 3u);
   EXPECT_EQ(given.words[1].word, "blue");
-  EXPECT_THAT(complaint([&] { explain_caption(loaded, pixels, " . ", 1); }),
+  EXPECT_FALSE(given.words[1].unknown);
+  EXPECT_EQ(given.words[2].word, "zebra");
+  EXPECT_TRUE(given.words[2].unknown);
+  EXPECT_THAT(explain_caption_text(given), HasSubstr("  ‹zebra› "));
+  EXPECT_EQ(Json::parse(explain_caption_file(given, false, "a.json"))["words"][2]["unknown"], true);
+  EXPECT_THAT(error_of([&] { explain_caption(loaded, pixels, " . ", 1); }),
               HasSubstr("wanted a caption with words"));
 }
 
@@ -239,7 +237,7 @@ TEST_F(CaptionTest, RefusesWhatItCannotUseNamingIt) {
     CaptionTraining training = training_;
     Json settings = settings_;
     change(files, training, settings);
-    return complaint([&] {
+    return error_of([&] {
       train_caption(files, training, settings, options_, "a test", observer_, [] { return false; });
     });
   };
@@ -256,11 +254,11 @@ TEST_F(CaptionTest, RefusesWhatItCannotUseNamingIt) {
                 f.captions = {path("other.txt")};
                 f.train = f.valid = "";
               }),
-              HasSubstr("holds none of the pictures that"));
+              HasSubstr("contains none of the pictures that"));
   EXPECT_THAT(fault([&](auto& f, auto&, auto&) {
                 f.captions = {path("captions.txt"), path("captions.txt")};
               }),
-              HasSubstr("stand in an earlier file already"));
+              HasSubstr("are in an earlier file already"));
   EXPECT_THAT(fault([&](auto& f, auto&, auto&) { f.encoder = path("nowhere"); }), HasSubstr("nowhere.f32"));
   EXPECT_THAT(fault([&](auto& f, auto&, auto&) { f.encoder = path("images"); }),
               HasSubstr("no .manifest.tsv"));
@@ -273,12 +271,12 @@ TEST_F(CaptionTest, RefusesWhatItCannotUseNamingIt) {
   EXPECT_FALSE(fs::exists(files_.out / "model.safetensors"));
 
   write_atomically(folder_ / "images/3.png", "no picture");
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("3.png"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("3.png"));
   models::write_captioned_pictures(folder_, 40);
   options_.steps = 2;
   train();
   fs::rename(files_.out / "encoder.safetensors", folder_ / "encoder.safetensors");
-  EXPECT_THAT(complaint([&] { load_captioner(files_.out); }),
+  EXPECT_THAT(error_of([&] { load_captioner(files_.out); }),
               HasSubstr("its encoder is missing: there is no encoder.safetensors; copy it from where"));
   fs::rename(folder_ / "encoder.safetensors", files_.out / "encoder.safetensors");
   const Json whole = load_json(files_.out / "config.json");
@@ -292,7 +290,7 @@ TEST_F(CaptionTest, RefusesWhatItCannotUseNamingIt) {
     Json damaged = whole;
     damaged[name] = value;
     save_json(files_.out / "config.json", damaged);
-    EXPECT_THAT(complaint([&] { load_captioner(files_.out); }), HasSubstr(wanted));
+    EXPECT_THAT(error_of([&] { load_captioner(files_.out); }), HasSubstr(wanted));
   }
 }
 

@@ -392,7 +392,7 @@ TEST_F(ClassifyTest, AResumedRunNamesTheOneSettingThatCannotChangeAndAppliesTheO
     return error;
   };
   EXPECT_THAT(with([&] { training_.vocabulary = 9; }),
-              HasSubstr("holds a run with vocabulary '0'; got '9'; choose another folder"));
+              HasSubstr("contains a run with vocabulary '0'; got '9'; choose another folder"));
   EXPECT_THAT(with([&] { training_.batch_tokens = 99; }), HasSubstr("with batch_tokens '256'; got '99'"));
   EXPECT_THAT(with([&] { training_.tokenizer = "bpe", training_.vocabulary = 300; }),
               HasSubstr("with tokenizer 'words'; got 'bpe'"));
@@ -405,15 +405,15 @@ TEST_F(ClassifyTest, AResumedRunNamesTheOneSettingThatCannotChangeAndAppliesTheO
               }),
               HasSubstr("with model 'lstm'; got 'han'"));
   EXPECT_THAT(with([&] { files_.train = files_.valid; }),
-              HasSubstr("holds a run on other training data ('400 texts'); got 60 texts"));
+              HasSubstr("contains a run on other training data ('400 texts'); got 60 texts"));
   Notes notes;
   training_.learning_rate = 2e-2;
   settings_["dropout"] = 0.2;
   options_.steps = 8;
   EXPECT_EQ(
       train_classify(files_, training_, settings_, options_, "a test", notes, [] { return false; }).step, 8);
-  EXPECT_THAT(notes.all, HasSubstr("learning_rate was '0.01' so far; the run goes on with '0.02'"));
-  EXPECT_THAT(notes.all, HasSubstr("dropout was '0.1' so far; the run goes on with '0.2'"));
+  EXPECT_THAT(notes.all, HasSubstr("learning_rate was '0.01' so far; the run continues with '0.02'"));
+  EXPECT_THAT(notes.all, HasSubstr("dropout was '0.1' so far; the run continues with '0.2'"));
 }
 
 TEST_F(ClassifyTest, DefaultsFollowFromTheSizeOfTheData) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "data/png_writer.h"
 #include "io/file.h"
@@ -57,14 +58,6 @@ class ClipTest : public testing::Test {
     RunObserver observer;
     return train_clip(files_, training_, settings_, options_, "a test", observer, stop);
   }
-  std::string complaint(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   fs::path folder_;
@@ -93,7 +86,7 @@ TEST_F(ClipTest, BagsAreLearntAndAttentionFindsTheirKeys) {
     const std::vector<Answer> answers = model->answer(std::vector<Input>{clip}, {});
     EXPECT_EQ(answers[0].error, "");
     if (!attends) {
-      EXPECT_THAT(complaint([&] { model->explain(clip, {}, ".png"); }), HasSubstr("without attention"));
+      EXPECT_THAT(error_of([&] { model->explain(clip, {}, ".png"); }), HasSubstr("without attention"));
       continue;
     }
     EXPECT_GT(evaluation.details[0].second, 0.5) << "weight on the pictures that make a bag positive";
@@ -120,7 +113,7 @@ TEST_F(ClipTest, EverySelectionTrainsAndIsShown) {
       EXPECT_LT(model->explain(clip, {}, form).content.size(), 100'000u) << form;
   }
   settings_ = {{"pooling", "mean"}, {"selection", "hard"}};
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("a pooling without scores"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("a pooling without scores"));
 }
 
 TEST_F(ClipTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
@@ -165,18 +158,18 @@ TEST_F(ClipTest, ListsAndFoldersOfFramesTrainToo) {
 
 TEST_F(ClipTest, OptionsThatDoNotApplyAreRefused) {
   training_.size = 20;
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("size does not apply: pictures of IDX files"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("size does not apply: pictures of IDX files"));
   training_.size = {};
   training_.make = "clips";
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("target does not apply"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("target does not apply"));
   training_.make = {};
   files_.train = {path("nowhere.tsv")};
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("clips does not apply: the clips come from files"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("clips does not apply: the clips come from files"));
   training_.clips = training_.test_clips = {};
   training_.target = {};
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("nowhere.tsv"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("nowhere.tsv"));
   settings_["pooling"] = "sum";
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("unknown pooling 'sum'")) << "before data is read";
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("unknown pooling 'sum'")) << "before data is read";
 }
 
 }  // namespace

@@ -302,7 +302,7 @@ TEST_F(EncoderTest, AFolderWithoutTheHeadCannotFill) {
   write_untrained_encoder(model(), {});
   const std::string text = complaint([&] { MaskFiller(load(kMaskedHead)); });
   EXPECT_EQ(text,
-            "M: the model was saved without its head for masked tokens; wanted a folder of the kind "
+            "M: the model was saved without its head for masked tokens; wanted a folder such as "
             "BertForMaskedLM");
 }
 
@@ -554,9 +554,9 @@ TEST_F(EncoderTest, WeightsThatAreNoNumbersAreRefusedByName) {
         const float kept = value.value().data()[3];
         value.value().data()[3] = bad;
         models::save_bert(model(), network);
-        EXPECT_THAT(loading(),
-                    testing::AllOf(HasSubstr("M/model.safetensors: 'bert.encoder.layer.1."),
-                                   HasSubstr(std::isnan(bad) ? "holds NaN at element" : "holds infinity")));
+        EXPECT_THAT(loading(), testing::AllOf(HasSubstr("M/model.safetensors: 'bert.encoder.layer.1."),
+                                              HasSubstr(std::isnan(bad) ? "contains NaN at element"
+                                                                        : "contains infinity")));
         value.value().data()[3] = kept;
       }
       return;

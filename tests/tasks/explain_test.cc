@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/error_of.h"
 #include "io/file.h"
 #include "io/temporary_directory.h"
 #include "tasks/learning_curve.h"
@@ -19,16 +20,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(Explain, RecordsEveryLayerAndHeadOfTheTransformer) {
   const LoadedTranslator loaded = untrained_translator();
@@ -99,11 +90,11 @@ TEST(Explain, WritesEachKindOfFile) {
 
 TEST(Explain, RefusesWhatItCannotShowInOneLine) {
   const LoadedTranslator loaded = untrained_translator();
-  EXPECT_THAT(message_of([&] { explain_translation(loaded, " ", {}, {}); }), HasSubstr("empty"));
-  EXPECT_THAT(message_of([&] { explain_translation(loaded, "\xff", {}, {}); }), HasSubstr("not UTF-8"));
+  EXPECT_THAT(error_of([&] { explain_translation(loaded, " ", {}, {}); }), HasSubstr("empty"));
+  EXPECT_THAT(error_of([&] { explain_translation(loaded, "\xff", {}, {}); }), HasSubstr("not UTF-8"));
   const AttentionRecord record = explain_translation(loaded, "one", "two", {});
   const auto refused = [&](const ExplainOptions& options, const char* path) {
-    return message_of([&] { explain_file(record, options, path); });
+    return error_of([&] { explain_file(record, options, path); });
   };
   EXPECT_THAT(refused({}, "a.jpg"),
               HasSubstr("got the ending '.jpg', wanted .png, .svg, .pdf, .html, .json or .txt"));
@@ -143,16 +134,45 @@ TEST(Explain, ShowsTheOneMapOfAnRnn) {
     EXPECT_THAT(explain_file(record, {}, "a.png"), StartsWith("\x89PNG"));
     EXPECT_THAT(explain_file(record, {}, "a.txt"), testing::MatchesRegex("[0-2]-0 [0-2]-1\n"));
     EXPECT_THAT(explain_text(record, {}), testing::Not(HasSubstr("layer")));
-    EXPECT_THAT(message_of([&] { explain_file(record, {.kind = "encoder"}, "a.png"); }),
+    EXPECT_THAT(error_of([&] { explain_file(record, {.kind = "encoder"}, "a.png"); }),
                 HasSubstr("no encoder attention"));
-    EXPECT_THAT(message_of([&] { explain_file(record, {.layer = "rollout"}, "a.png"); }),
+    EXPECT_THAT(error_of([&] { explain_file(record, {.layer = "rollout"}, "a.png"); }),
                 HasSubstr("no stack of layers"));
   }
 }
 
+// The vocabulary has one ... six: what a user wrote is shown, not the name of the unknown token.
+TEST(Explain, ShowsWordsThatTheModelDoesNotKnowAsTheyWereWritten) {
+  const LoadedTranslator loaded = untrained_translator();
+  const AttentionRecord record = explain_translation(loaded, "one seven two Eight", "nine four", {});
+  EXPECT_THAT(record.source.words, ElementsAre("one", "seven", "two", "Eight", "</s>"));
+  EXPECT_THAT(record.source.tokens, ElementsAre("one", "<unk>", "two", "<unk>", "</s>"));
+  EXPECT_THAT(record.source.unknown, ElementsAre(1, 3));
+  EXPECT_THAT(record.target.words, ElementsAre("nine", "four", "</s>"));
+  EXPECT_THAT(record.target.unknown, ElementsAre(0));
+  EXPECT_THAT(record.fed.words, ElementsAre("<s>", "nine", "four"));
+  EXPECT_THAT(record.fed.unknown, ElementsAre(1));
+  const std::string text = explain_text(record, {});
+  EXPECT_THAT(text, HasSubstr("‹nine›"));
+  EXPECT_THAT(text, HasSubstr("2 ‹seven›"));
+  EXPECT_THAT(text, HasSubstr("words that the model does not know"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("<unk>")));
+  EXPECT_THAT(explain_text(record, {.units = "tokens"}), HasSubstr("2 <unk>"));
+  const Json json = Json::parse(explain_file(record, {}, "a.json"));
+  EXPECT_EQ(json["source"]["words"][1], "seven");
+  EXPECT_EQ(json["source"]["unknown"], Json::parse("[1, 3]"));
+  EXPECT_FALSE(
+      Json::parse(explain_file(explain_translation(loaded, "one", "two", {}), {}, "a.json"))["source"]
+          .contains("unknown"));
+  const Translation written{.text = "two", .tokens = loaded.tokenizers.target->encode("two")};
+  const Alignment alignment = align(loaded, "seven one", written);
+  EXPECT_THAT(alignment.source, ElementsAre("seven", "one", "</s>"));
+  EXPECT_THAT(alignment.unknown, ElementsAre(0));
+}
+
 TEST(Explain, SaysThatAModelWithoutAttentionHasNone) {
   const LoadedTranslator loaded = untrained_translator("words", "rnn", {{"width", 16}, {"embedding", 16}});
-  EXPECT_THAT(message_of([&] { explain_translation(loaded, "one", "two", {}); }),
+  EXPECT_THAT(error_of([&] { explain_translation(loaded, "one", "two", {}); }),
               HasSubstr("'rnn' has no attention to show"));
 }
 

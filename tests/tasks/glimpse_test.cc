@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "io/file.h"
 #include "tasks/explain_glimpse.h"
@@ -57,15 +58,6 @@ class GlimpseTest : public testing::Test {
     RunObserver observer;
     return train_glimpse(files_, training_, settings_, options_, "a test", observer, stop);
   }
-  std::string complaint(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-
   fs::path folder_;
   GlimpseFiles files_;
   GlimpseTraining training_;
@@ -136,34 +128,34 @@ TEST_F(GlimpseTest, TestScenesAreTheOnesOfValidationAndPathsCanBeDrawn) {
   const auto drawn = tasks::open(files_.out, {.rollouts = 5});
   const Evaluation once = drawn->evaluate({files_.valid}), again = drawn->evaluate({files_.valid});
   EXPECT_EQ(once.scores.accuracy, again.scores.accuracy) << "draws are a function of the picture's place";
-  EXPECT_THAT(complaint([&] { tasks::open(files_.out, {.rollouts = -1}); }), HasSubstr("--rollouts: got -1"));
+  EXPECT_THAT(error_of([&] { tasks::open(files_.out, {.rollouts = -1}); }), HasSubstr("--rollouts: got -1"));
 }
 
 TEST_F(GlimpseTest, OptionsThatDoNotApplyAreRefusedBeforeDataIsRead) {
   files_.train = {"nowhere", "nowhere"};
   training_.clutter = "behind";
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("clutter needs --scene cluttered; got --scene plain"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("clutter needs --scene cluttered; got --scene plain"));
   training_.clutter = {};
   training_.fragments = 3;
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("fragments needs --scene cluttered"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("fragments needs --scene cluttered"));
   training_.fragments = {};
   training_.model = "soft";
   settings_["copies"] = 2;
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("copies"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("copies"));
   settings_.erase("copies");
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("nowhere"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("nowhere"));
 }
 
 TEST_F(GlimpseTest, SizesThatDoNotFitAreRefused) {
   training_.size = 30;
-  EXPECT_THAT(complaint([&] { train(); }),
+  EXPECT_THAT(error_of([&] { train(); }),
               HasSubstr("a plain scene has the size of its pictures, got --size 30"));
   training_.scene = "cluttered";
   training_.size = 8;
-  EXPECT_EQ(complaint([&] { train(); }), "no error");
+  EXPECT_EQ(error_of([&] { train(); }), "no error");
   files_.out = folder_ / "other";
   files_.train = {files_.train[0]};
-  EXPECT_THAT(complaint([&] { train(); }),
+  EXPECT_THAT(error_of([&] { train(); }),
               HasSubstr("give the file of pictures and the file of their labels"));
 }
 
@@ -178,7 +170,7 @@ TEST_F(GlimpseTest, ADamagedFolderIsNamed) {
     else
       json[key] = value;
     save_json(files_.out / "config.json", json);
-    return complaint([&] { load_glimpse_classifier(files_.out); });
+    return error_of([&] { load_glimpse_classifier(files_.out); });
   };
   EXPECT_THAT(damaged("scene", nullptr), HasSubstr("without scene"));
   EXPECT_THAT(damaged("scene", Json::object({{"kind", "plain"}})), HasSubstr("a scene without size"));

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "data/pictures.h"
 #include "io/file.h"
@@ -46,14 +47,6 @@ class ImageTest : public testing::Test {
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     RunObserver observer;
     return train_image(files_, training_, settings_, options_, "a test", observer, stop);
-  }
-  std::string complaint(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
   }
   void expect_same_bytes_after_an_interruption() {
     train();
@@ -165,9 +158,25 @@ TEST_F(ImageTest, APatchThatDoesNotDivideTheSizeIsRefusedAtOnce) {
   training_.model = "vit";
   settings_ = {{"patch", 5}};
   files_.train = {picture("nowhere")};
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("cannot be cut into patches of 5 x 5"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("cannot be cut into patches of 5 x 5"));
   training_.schedule = "one_cycle";
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("wanted a share of the run below 1"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("wanted a share of the run below 1"));
+}
+
+TEST_F(ImageTest, FilesThatAreLeftOutAreNamed) {
+  write_atomically(folder_ / "train" / "dark" / "scan.webp", "RIFF");
+  std::string notes;
+  class Notes : public RunObserver {
+   public:
+    explicit Notes(std::string& all) : all_(all) {}
+    void on_note(const std::string& note) override { all_ += note + "\n"; }
+
+   private:
+    std::string& all_;
+  } observer(notes);
+  options_.steps = 1;
+  train_image(files_, training_, settings_, options_, "test", observer, [] { return false; });
+  EXPECT_THAT(notes, HasSubstr("note: 1 of the files in"));
 }
 
 TEST_F(ImageTest, ATarOfFoldersTrainsLikeTheFoldersThemselves) {
@@ -180,7 +189,6 @@ TEST_F(ImageTest, ATarOfFoldersTrainsLikeTheFoldersThemselves) {
   EXPECT_EQ(read_text(files_.out / "model.safetensors"), whole);
 }
 
-// The larger kernel's weight follows what the pictures show, and shrinking leaves the mean colour around.
 TEST_F(ImageTest, TheKernelCurveHasAWeightForEveryScaleAndBlock) {
   settings_["gate"] = "sk";
   train();
@@ -202,10 +210,20 @@ TEST_F(ImageTest, TheKernelCurveHasAWeightForEveryScaleAndBlock) {
   EXPECT_THAT(to_text(curve), HasSubstr("0.50\t"));
   for (const char* name : {"a.png", "a.svg", "a.pdf", "a.json"})
     EXPECT_FALSE(kernel_curve_file(curve, name).empty()) << name;
+}
 
-  const Tensor small = scaled_content(Tensor::full({8, 8, 3}, 1), 0.5, {0.25f, 0.25f, 0.25f});
-  EXPECT_EQ(small.narrow(0, 0, 1).narrow(1, 0, 1).to_vector(), std::vector<float>(3, 0.25f));
-  EXPECT_EQ(small.narrow(0, 4, 1).narrow(1, 4, 1).to_vector(), std::vector<float>(3, 1.0f));
+TEST(ScaledContent, IsShrunkAmongItsMirrorImagesOrEnlargedFromItsMiddle) {
+  const Tensor image({1, 8, 1});
+  for (int64_t i = 0; i < 8; ++i) image.data()[i] = static_cast<float>(i);
+  // Four values of two pixels each, in the middle of their mirror images.
+  EXPECT_THAT(scaled_content(image, 0.5).to_vector(),
+              testing::ElementsAre(2.5f, 0.5f, 0.5f, 2.5f, 4.5f, 6.5f, 6.5f, 4.5f));
+  EXPECT_EQ(scaled_content(image, 1).to_vector(), image.to_vector());
+  const std::vector<float> large = scaled_content(image, 2).to_vector();
+  EXPECT_EQ(large.front(), 2);
+  EXPECT_EQ(large.back(), 5);
+  const Tensor tiny = scaled_content(image, 0.1);
+  EXPECT_EQ(tiny.shape(), image.shape());
 }
 
 TEST_F(ImageTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
@@ -213,21 +231,21 @@ TEST_F(ImageTest, AnInterruptedTrainingGoesOnToTheSameBytesWithAnyThreads) {
 }
 
 TEST_F(ImageTest, RefusesWhatItCannotUseNamingIt) {
-  EXPECT_THAT(complaint([&] { data::read_pictures({"a", "b", "c"}, 0); }), HasSubstr("got 3 paths"));
-  EXPECT_THAT(complaint([&] { data::read_pictures({picture("nowhere")}, 0); }), HasSubstr("nowhere"));
-  EXPECT_THAT(complaint([&] { data::read_pictures({picture("train")}, 3); }), HasSubstr("size: got 3"));
-  EXPECT_THAT(complaint([&] {
+  EXPECT_THAT(error_of([&] { data::read_pictures({"a", "b", "c"}, 0); }), HasSubstr("got 3 paths"));
+  EXPECT_THAT(error_of([&] { data::read_pictures({picture("nowhere")}, 0); }), HasSubstr("nowhere"));
+  EXPECT_THAT(error_of([&] { data::read_pictures({picture("train")}, 3); }), HasSubstr("size: got 3"));
+  EXPECT_THAT(error_of([&] {
                 data::read_pictures_as({picture("train")}, {16, 16, 3}, {"bright", "dar"});
               }),
               HasSubstr("the class 'dark' is not among the model's, did you mean 'dar'?"));
   write_atomically(folder_ / "train/dark/0.png", "no picture");
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("0.png"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("0.png"));
   fs::remove(folder_ / "train/dark/0.png");
   settings_["gate"] = "none";
   options_.steps = 2;
   train();
   EXPECT_THAT(
-      complaint([&] { explain_image(load_image_classifier(files_.out), picture("train/dark/1.png")); }),
+      error_of([&] { explain_image(load_image_classifier(files_.out), picture("train/dark/1.png")); }),
       HasSubstr("trained with --gate none"));
   const Json whole = load_json(files_.out / "config.json");
   for (const auto& [name, value, wanted] :
@@ -237,7 +255,7 @@ TEST_F(ImageTest, RefusesWhatItCannotUseNamingIt) {
     Json damaged = whole;
     damaged[name] = value;
     save_json(files_.out / "config.json", damaged);
-    EXPECT_THAT(complaint([&] { load_image_classifier(files_.out); }), HasSubstr(wanted));
+    EXPECT_THAT(error_of([&] { load_image_classifier(files_.out); }), HasSubstr(wanted));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "base/error_of.h"
 #include "io/temporary_directory.h"
 #include "tasks/classifier.h"
 #include "tasks/convert.h"
@@ -31,15 +32,6 @@ class LongModels : public testing::Test {
     Rng rng(5);
     models::save_bert(path(name), models::Bert(config, heads, rng));
     write_atomically(path(name) / "vocab.txt", encoder_vocabulary_file());
-  }
-  static std::string complaint(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-      return error.what();
-    }
-    return "no error";
   }
   static std::vector<float> embed(const fs::path& folder, const std::string& line,
                                   const OpenOptions& options = {}) {
@@ -69,7 +61,7 @@ TEST_F(LongModels, GlobalTokensAreChosenAndRefused) {
     const std::vector<float> comma = embed(path(type), long_text(), {.global = ","});
     EXPECT_NE(none, comma);
     EXPECT_EQ(comma, embed(path(type), long_text(), {.global = "punctuation"}));
-    EXPECT_THAT(complaint([&] { embed(path(type), "one", {.global = "beer"}); }),
+    EXPECT_THAT(error_of([&] { embed(path(type), "one", {.global = "beer"}); }),
                 HasSubstr("no token 'beer'"));
     // What a folder's config says holds where nothing else is said.
     Json json = load_json(path(type) / "config.json");
@@ -79,7 +71,7 @@ TEST_F(LongModels, GlobalTokensAreChosenAndRefused) {
     EXPECT_EQ(none, embed(path(type), long_text(), {.global = "none"}));
   }
   write_untrained_encoder(path("bert"));
-  EXPECT_THAT(complaint([&] { embed(path("bert"), "one", {.global = "first"}); }),
+  EXPECT_THAT(error_of([&] { embed(path("bert"), "one", {.global = "first"}); }),
               HasSubstr("global tokens are for Longformer and BigBird"));
 }
 
@@ -148,13 +140,70 @@ TEST_F(LongModels, TrainedClassifiersKeepTheirChoicesAndAreReadBack) {
   }
   ClassifyTraining training;
   training.from = path("longformer").string();
-  EXPECT_THAT(complaint([&] {
+  EXPECT_THAT(error_of([&] {
                 train_classify({path("train.tsv").string(), "", path("new")}, training,
                                {{"random_blocks", "none"}}, ClassifyTraining::options(), "test", observer,
                                [] { return false; });
               }),
               HasSubstr("random blocks are for BigBird"));
   EXPECT_FALSE(fs::exists(path("new")));
+}
+
+TEST_F(LongModels, AddedGlobalTokensAreTrainedStoredAndShown) {
+  {
+    std::ofstream train(path("train.tsv"));
+    for (int i = 0; i < 40; ++i) train << (i % 2 ? "good\tone two three\n" : "bad\tfour five six\n");
+  }
+  class Silent : public RunObserver {
+  } observer;
+  for (const std::string type : {"longformer", "big_bird"}) {
+    SCOPED_TRACE(type);
+    write(type, type, {});
+    const auto train = [&](const std::string& out, const Json& choices, int stop_at) {
+      ClassifyTraining training;
+      training.from = path(type).string();
+      training.batch_tokens = 64;
+      training.word_dropout = 0.0f;
+      train::TrainOptions options = ClassifyTraining::options();
+      options.steps = 6;
+      int steps = 0;
+      train_classify({path("train.tsv").string(), "", path(out)}, training, choices, options, "test",
+                     observer, [&] { return ++steps == stop_at; });
+    };
+    const auto weights = [&](const std::string& out) { return read_text(path(out) / "model.safetensors"); };
+    const Json choices{{"added_global", 2}, {"global", ","}};
+    train("whole-" + type, choices, -1);
+    train("again-" + type, choices, 3);
+    train("again-" + type, choices, -1);
+    EXPECT_TRUE(weights("again-" + type) == weights("whole-" + type)) << "a resumed run ends in other bytes";
+    EXPECT_EQ(load_json(path("whole-" + type) / "config.json")["added_global_tokens"], 2);
+
+    const auto model = open(path("whole-" + type));
+    const Input text{long_text()};
+    const Answer answer = model->answer({&text, 1}, {})[0];
+    EXPECT_EQ(answer.prediction.probabilities.size(), 2u);
+    const Json shown = Json::parse(model->explain(text, {}, ".json").content);
+    EXPECT_EQ(shown["added_global"], 2);
+    const auto global = shown["global"].get<std::vector<int>>();
+    ASSERT_GE(global.size(), 3u);
+    EXPECT_EQ(std::vector<int>(global.begin(), global.begin() + 2), (std::vector<int>{0, 1}));
+    const Json& tokens = shown["attention"]["source"]["tokens"];
+    EXPECT_EQ(tokens[0], "[global 1]");
+    for (const int place : global)
+      if (type == "longformer" && place > 1) {
+        EXPECT_EQ(tokens[static_cast<size_t>(place)], ",");
+      }
+    EXPECT_THAT(error_of([&] { train("new", {{"added_global", 2000}}, -1); }), HasSubstr("to 1024"));
+    EXPECT_FALSE(fs::exists(path("new")));
+  }
+  write_untrained_encoder(path("bert"));
+  ClassifyTraining training;
+  training.from = path("bert").string();
+  EXPECT_THAT(error_of([&] {
+                train_classify({path("train.tsv").string(), "", path("new")}, training, {{"added_global", 2}},
+                               ClassifyTraining::options(), "test", observer, [] { return false; });
+              }),
+              HasSubstr("for Longformer and BigBird"));
 }
 
 // A text that fits into half a window, or into few blocks, is read as before.
@@ -190,13 +239,13 @@ TEST_F(LongModels, AModelWithAHeadForTheNextSentenceIsConvertedWithoutThatHead) 
 TEST_F(LongModels, ConversionRefusesWhatItCannotMake) {
   write_untrained_encoder(path("bert"), {.labels = 2});
   write_untrained_encoder(path("distilbert"), {}, "distilbert");
-  EXPECT_THAT(complaint([&] { convert_to_long(path("distilbert"), "longformer", 100, path("new")); }),
+  EXPECT_THAT(error_of([&] { convert_to_long(path("distilbert"), "longformer", 100, path("new")); }),
               HasSubstr("wanted a BERT or RoBERTa folder"));
-  EXPECT_THAT(complaint([&] { convert_to_long(path("bert"), "longformer", 40, path("new")); }),
+  EXPECT_THAT(error_of([&] { convert_to_long(path("bert"), "longformer", 40, path("new")); }),
               HasSubstr("max_tokens: got 40, wanted 41"));
-  EXPECT_THAT(complaint([&] { convert_to_long(path("bert"), "bigbird", 100, path("new")); }),
+  EXPECT_THAT(error_of([&] { convert_to_long(path("bert"), "bigbird", 100, path("new")); }),
               HasSubstr("BigBird's head for labels computes something else"));
-  EXPECT_THAT(complaint([&] { convert_to_long(path("bert"), "longformer", 100, path("bert")); }),
+  EXPECT_THAT(error_of([&] { convert_to_long(path("bert"), "longformer", 100, path("bert")); }),
               HasSubstr("exists already"));
   EXPECT_FALSE(fs::exists(path("new")));
 }
@@ -228,9 +277,9 @@ TEST_F(LongModels, TokensAndPartsHaveVectorsAndCharacters) {
   expect_near(parts[1].vector, middle);
   expect_near(embed(path("m"), line), all);
   expect_near(spans({.chunks = 100})[0].vector, embed(path("m"), line));
-  EXPECT_THAT(complaint([&] { spans({.tokens = true, .chunks = 2}); }), HasSubstr("one of the two"));
-  EXPECT_THAT(complaint([&] { spans({.pooling = "cls", .chunks = 2}); }), HasSubstr("wanted mean or max"));
-  EXPECT_THAT(complaint([&] { spans({.chunks = -1}); }), HasSubstr("chunks: got -1"));
+  EXPECT_THAT(error_of([&] { spans({.tokens = true, .chunks = 2}); }), HasSubstr("one of the two"));
+  EXPECT_THAT(error_of([&] { spans({.pooling = "cls", .chunks = 2}); }), HasSubstr("wanted mean or max"));
+  EXPECT_THAT(error_of([&] { spans({.chunks = -1}); }), HasSubstr("chunks: got -1"));
 }
 
 }  // namespace

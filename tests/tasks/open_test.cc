@@ -10,6 +10,7 @@
 
 #include "base/error_kinds.h"
 #include "base/parallel.h"
+#include "base/stop_check.h"
 #include "data/pictures.h"
 #include "io/file.h"
 #include "io/temporary_directory.h"
@@ -76,6 +77,57 @@ TEST_F(OpenTest, EachKindAnswersInItsJson) {
   EXPECT_EQ(answer("encoder", {"one [MASK]"}, {.purpose = Ability::fill}, {.top = 3})["masks"][0].size(), 3u);
 }
 
+// Words that the vocabulary lacks are shown as they were written, in every form.
+TEST_F(OpenTest, UnknownWordsAreShownAsTheyWereWritten) {
+  for (const std::string model : {"lstm", "han", "transformer"}) {
+    SCOPED_TRACE(model);
+    const Json settings = model == "transformer"
+                              ? Json{{"width", 8}, {"heads", 2}, {"hidden", 8}, {"layers", 1}}
+                              : Json{{"embedding", 6}, {"width", 8}};
+    save_classifier(*folder_ / "words", untrained_classifier(model, settings));
+    const auto folder = open(*folder_ / "words");
+    const Input text{"one plodding two . three dull。four"};
+    const Json answer = folder->to_json(text, folder->answer({&text, 1}, {.words = true})[0]);
+    std::vector<std::string> unknown;
+    for (const Json& place : answer["unknown"])
+      unknown.push_back(answer["words"][place.get<size_t>()][0].get<std::string>());
+    // A model that reads sentences ends one at the ideographic full stop.
+    const std::vector<std::string> wanted = model == "han"
+                                                ? std::vector<std::string>{"plodding", ".", "dull。"}
+                                                : std::vector<std::string>{"plodding", ".", "dull。four"};
+    EXPECT_EQ(unknown, wanted);
+    EXPECT_THAT(answer.dump(), testing::Not(HasSubstr("<unk>")));
+    const std::string shown = folder->explain(text, {}, "").content;
+    EXPECT_THAT(shown, HasSubstr("one ‹plodding› two"));
+    EXPECT_THAT(shown, HasSubstr("words that the model does not know"));
+    EXPECT_THAT(folder->explain({"one two"}, {}, "").content, testing::Not(HasSubstr("does not know")));
+    const Json json = parse_json(folder->explain(text, {}, ".json").content, "json");
+    EXPECT_EQ(json["sentences"][0]["words"][json["sentences"][0]["unknown"][0].get<size_t>()], "plodding");
+    EXPECT_THAT(folder->explain(text, {}, ".txt").content,
+                testing::ContainsRegex("plodding\t[0-9.e-]+\tunknown\n"));
+    EXPECT_THAT(folder->explain(text, {}, ".html").content, HasSubstr(">‹plodding›</span>"));
+    if (model == "transformer") {
+      EXPECT_THAT(folder->explain(text, {.kind = "encoder"}, "").content, HasSubstr("‹plodding›"));
+    }
+  }
+}
+
+TEST_F(OpenTest, TextsOfAPairThatWereCutKeepTheirOwnUnknownWords) {
+  LoadedClassifier loaded = untrained_classifier();
+  loaded.config["pairs"] = true;
+  Rng rng(7);
+  loaded.network = models::make_model<models::Classifiers>("lstm", loaded.config, rng);
+  loaded.encoding.max_tokens = 8;
+  save_classifier(*folder_ / "pairs", loaded);
+  const auto folder = open(*folder_ / "pairs");
+  const Input text{"one alpha two beta gamma delta\tomega two psi"};
+  const Json answer = folder->to_json(text, folder->answer({&text, 1}, {.words = true})[0]);
+  std::vector<std::string> unknown;
+  for (const Json& place : answer["unknown"])
+    unknown.push_back(answer["words"][place.get<size_t>()][0].get<std::string>());
+  EXPECT_EQ(unknown, (std::vector<std::string>{"alpha", "omega", "psi"})) << answer;
+}
+
 TEST_F(OpenTest, AnInputThatCannotBeUsedSpoilsNoOther) {
   const auto model = open(*folder_ / "texts");
   const Input inputs[] = {{"one"}, {"\xff", "line 2"}, {"two"}};
@@ -84,8 +136,7 @@ TEST_F(OpenTest, AnInputThatCannotBeUsedSpoilsNoOther) {
   EXPECT_EQ(answers[1].error, "line 2 is not UTF-8");
   const Answer alone = model->answer({inputs + 2, 1}, {})[0];
   EXPECT_EQ(answers[2].prediction.label, alone.prediction.label);
-  for (size_t c = 0; c < 2; ++c)
-    EXPECT_NEAR(answers[2].prediction.probabilities[c], alone.prediction.probabilities[c], 1e-6);
+  EXPECT_EQ(answers[2].prediction.probabilities, alone.prediction.probabilities);
   const Input broken{"no picture", "b.png"};
   EXPECT_THAT(open(*folder_ / "pictures")->answer({&broken, 1}, {})[0].error, HasSubstr("b.png"));
 }
@@ -122,6 +173,18 @@ TEST_F(OpenTest, ACallCanBeStoppedAndTheObjectUsedAgain) {
     EXPECT_EQ(model->answer(inputs, options).size(), inputs.size()) << name;
     EXPECT_GE(calls, 2) << name;
   }
+}
+
+TEST_F(OpenTest, ReadingOfTestDataCanBeStopped) {
+  // No label of these is the model's, which would be an error after the last row.
+  std::string rows = "label\ttext\n";
+  for (int i = 0; i < 5000; ++i) rows += i % 2 ? "unknown\tone two\n" : "other\tthree\n";
+  write_atomically(*folder_ / "rows.tsv", rows);
+  const auto model = open(*folder_ / "texts");
+  const TestFiles files{.paths = {(*folder_ / "rows.tsv").string()}};
+  EXPECT_EQ(kind([&] { model->evaluate(files); }), ErrorKind::bad_file);
+  const StopCheck stop([] { return true; });
+  EXPECT_EQ(kind([&] { model->evaluate(files); }), ErrorKind::interrupted);
 }
 
 TEST_F(OpenTest, SeveralThreadsMayUseOneObject) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "data/harbour_scenes.h"
 #include "io/file.h"
@@ -23,14 +24,6 @@ class PartitionTest : public testing::Test {
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     RunObserver observer;
     return train_partition(files_, training_, settings_, options_, "a test", observer, stop);
-  }
-  std::string complaint(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
   }
   TemporaryDirectory directory_;
   PartitionFiles files_{"scenes", "scenes", directory_.path() / "model"};
@@ -97,14 +90,14 @@ TEST(DetectionCounts, HaveNoErrorOfPlaceWithoutAMatch) {
 
 TEST_F(PartitionTest, RefusesWhatItCannotUse) {
   files_.train = (directory_.path() / "nowhere").string();
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("scenes applies to --train scenes only"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("scenes applies to --train scenes only"));
   training_.scenes.reset();
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("no such folder"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("no such folder"));
   training_.size = 100;
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("size: got 100, wanted a multiple of 8"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("size: got 100, wanted a multiple of 8"));
   training_.size = 64;
   settings_["branches"] = "none";
-  EXPECT_THAT(complaint([&] { train(); }), HasSubstr("wanted gated, ungated or single"));
+  EXPECT_THAT(error_of([&] { train(); }), HasSubstr("wanted gated, ungated or single"));
   files_.train = "scenes";
   settings_ = {{"width", 4}};
   options_.steps = 1;
@@ -117,7 +110,7 @@ TEST_F(PartitionTest, RefusesWhatItCannotUse) {
     Json damaged = whole;
     damaged[name] = value;
     save_json(files_.out / "config.json", damaged);
-    EXPECT_THAT(complaint([&] { load_partition(files_.out); }), HasSubstr(wanted));
+    EXPECT_THAT(error_of([&] { load_partition(files_.out); }), HasSubstr(wanted));
   }
 }
 

@@ -24,3 +24,5 @@ target_link_libraries(test_tasks_caption_test PRIVATE PkgConfig::libjpeg PkgConf
 fovea_test(tasks/marian_test unit)
 target_compile_definitions(test_tasks_marian_test PRIVATE FOVEA_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
 target_link_libraries(test_tasks_marian_test PRIVATE nlohmann_json::nlohmann_json)
+fovea_test(tasks/neighbours_test unit)
+target_link_libraries(test_tasks_neighbours_test PRIVATE PkgConfig::libjpeg PkgConfig::libpng)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/error_of.h"
 #include "io/temporary_directory.h"
 
 namespace fovea::train {
@@ -217,15 +218,6 @@ TEST(Optimizer, GroupsHaveTheirOwnDecayAndRate) {
   optimizer.step();
   EXPECT_FLOAT_EQ(parameters.matrix.value().data()[0], matrix[0] * (1 - 0.05f * 0.5f));
   EXPECT_EQ(parameters.vector.value().to_vector(), vector);
-}
-
-std::string error_of(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Optimizer, NonsenseIsRefused) {

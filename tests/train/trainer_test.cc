@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "io/temporary_directory.h"
 #include "train/checkpoint.h"
@@ -30,15 +31,6 @@ class Recorder : public Observer {
   std::vector<ValidationReport> validations;
   std::vector<int64_t> saves;
 };
-
-std::string error_of(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 std::vector<Json> log_lines(const fs::path& run) {
   std::vector<Json> lines;
@@ -479,7 +471,7 @@ TEST(Trainer, AnotherRunsDirectoryIsRefused) {
   const TemporaryDirectory directory;
   ToyRun({.steps = 5}).run(directory.path());
   EXPECT_THAT(error_of([&] { ToyRun({.steps = 5, .seed = 2}).run(directory.path()); }),
-              HasSubstr("holds a run with seed '1'; got '2'; choose another folder"));
+              HasSubstr("contains a run with seed '1'; got '2'; choose another folder"));
   EXPECT_THAT(error_of([&] { ToyRun({.steps = 5}, Sgd{}).run(directory.path()); }),
               HasSubstr("was trained with the optimizer 'adamw', got 'sgd'"));
 }

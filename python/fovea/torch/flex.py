@@ -7,6 +7,9 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Union
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _core
 from .ops import NumberedMask, attention, numbered
@@ -70,17 +73,21 @@ def _int32(tensor: Optional[Tensor], like: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(tensor.detach().cpu().numpy(), np.int32)
 
 
+# Beside the BlockMasks, not inside them: they can still be copied and pickled.
+_kept_masks = WeakIdKeyDictionary()
+
+
 @torch.no_grad()
 def _mask_of(block_mask: Any, queries: int, keys: int) -> NumberedMask:
-    """The plan's mask of a BlockMask, made once and kept with it."""
-    kept = getattr(block_mask, "_fovea_mask", None)
-    if kept is not None:
-        return kept
+    """The plan's mask of a BlockMask, made once and kept as long as the BlockMask lives."""
     if tuple(block_mask.seq_lengths) != (queries, keys):
         raise ValueError(
             f"flex_attention: got a block mask for {tuple(block_mask.seq_lengths)} queries and keys and "
             f"tensors of {(queries, keys)}, wanted the same"
         )
+    kept = _kept_masks.get(block_mask)
+    if kept is not None:
+        return kept
     if block_mask.kv_indices.device.type != "cpu":
         raise ValueError(f"flex_attention: the block mask is on {block_mask.kv_indices.device}; make it with device='cpu'")
     counts = _int32(block_mask.kv_num_blocks, None)
@@ -96,15 +103,49 @@ def _mask_of(block_mask: Any, queries: int, keys: int) -> NumberedMask:
     made = numbered(
         _core.mask_from_blocks(sizes, query_block, key_block, full_counts, full_indices, counts, indices, bits.reshape(-1))
     )
-    block_mask._fovea_mask = made
+    _kept_masks[block_mask] = made
     return made
+
+
+# What a soft cap and ALiBi are written with. No op here decides by comparing or rounding, and none selects, so a function made
+# of them does not change from one place to the next: what holds at random places holds at all of them.
+_SMOOTH_OPS = frozenset(
+    "abs add alias clone detach div exp exp2 expand mul neg pow reciprocal rsub scalar_tensor select squeeze sub t tanh "
+    "unsqueeze view _to_copy lift_fresh lift_fresh_copy lift ones_like full_like full".split()
+)
+
+
+class _Observer(TorchDispatchMode):
+    """Tells whether all that runs under it is made of smooth ops, and of tables that are indexed by the head alone."""
+
+    def __init__(self, head: Tensor, *others: Tensor) -> None:
+        super().__init__()
+        self.is_smooth = True
+        self._tensors = [head, *others]  # kept, so that their ids stay theirs
+        self._of_head, self._of_others = {id(head)}, {id(x) for x in others}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        leaves = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        self._tensors += [found, *leaves]
+        if func.overloadpacket is torch.ops.aten.index:
+            table, indices = args
+            indices = [x for x in indices if x is not None]
+            self.is_smooth &= id(table) not in self._of_head | self._of_others and all(id(x) in self._of_head for x in indices)
+        elif func.overloadpacket.__name__ not in _SMOOTH_OPS:
+            self.is_smooth = False
+        if any(id(x) in self._of_others for x in leaves):
+            self._of_others.add(id(found))
+        elif any(id(x) in self._of_head for x in leaves):
+            self._of_head.add(id(found))
+        return found
 
 
 _PROBES = 512
 
 
 def _recognised(score_mod: Callable, block_mask: Any, batch: int, heads: int, queries: int, keys: int) -> Optional[Score]:
-    """A soft cap or ALiBi, told from its values at random places (those that the mask allows); None: something else."""
+    """A soft cap or ALiBi, told from its ops and its values at random places (that the mask allows); None: something else."""
     generator = torch.Generator().manual_seed(1)
     draw = lambda count: torch.randint(count, (_PROBES,), generator=generator)
     places = draw(batch), draw(heads), draw(queries), draw(keys)
@@ -114,20 +155,23 @@ def _recognised(score_mod: Callable, block_mask: Any, batch: int, heads: int, qu
             return None
         places = tuple(x[allowed] for x in places)
     b, h, q, k = places
-    x = torch.randn(len(b), generator=generator) * 4
-    y = _on_pairs(score_mod, x, b, h, q, k).float()
+    x = torch.randn(len(b), generator=generator, dtype=torch.float32) * 4
+    with _Observer(h, b, q, k, x) as observer:
+        y = _on_pairs(score_mod, x, b, h, q, k).float()
+    if not observer.is_smooth:
+        return None
     if y.requires_grad:
         return None  # a tensor inside is trained: it must be given by name
     if torch.equal(x, y):
         return Score("", {})
-    cap = float(_on_pairs(score_mod, torch.full((1,), 1e8), b[:1], h[:1], q[:1], k[:1])[0])
+    cap = float(_on_pairs(score_mod, torch.full((1,), 1e8, dtype=torch.float32), b[:1], h[:1], q[:1], k[:1])[0])
     if cap > 0 and torch.allclose(y, cap * torch.tanh(x / cap), rtol=1e-4, atol=1e-4):
         return Score(f"soft_cap({cap!r})", {})
     if queries != keys or queries < 2:
         return None
     every = torch.arange(heads)
     one, zero = torch.ones_like(every), torch.zeros_like(every)
-    slopes = -_on_pairs(score_mod, torch.zeros(heads), zero, every, one, zero).float()
+    slopes = -_on_pairs(score_mod, torch.zeros(heads, dtype=torch.float32), zero, every, one, zero).float()
     if torch.allclose(y - x, -slopes[h] * (q - k).abs(), rtol=1e-4, atol=1e-4):
         return Score("alibi", {"slopes": slopes})
     return None

@@ -11,9 +11,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .. import _core
-from ..arrays import chosen_weights
+from ..arrays import chosen_weights, whole_numbers
 
 __all__ = ["AttentionOutput", "attention"]
 
@@ -159,11 +160,55 @@ _is_compiling = torch.compiler.is_compiling
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
 _is_profiled = torch._C._autograd._profiler_enabled
+_tracing_state = torch._C._get_tracing_state
 
 
 def _is_direct() -> bool:
     """Whether an op may be left out and its kernel called: nobody traces, fakes, profiles or transforms the calls."""
-    return not _is_compiling() and _dispatch_modes() == 0 and _transforms() is None and not _is_profiled()
+    return (
+        not _is_compiling() and _dispatch_modes() == 0 and _transforms() is None and not _is_profiled()
+        and _tracing_state() is None and forward_ad._current_level < 0
+    )  # fmt: skip
+
+
+def _is_recorded() -> bool:
+    """Whether calls are written down to be repeated with other tensors: a plan made of a mask's values must not be part of them."""
+    return _is_compiling() or _dispatch_modes() > 0 or _tracing_state() is not None
+
+
+def _distinct(tensors: Tuple[Tensor, ...]) -> Tuple[Tensor, ...]:
+    """The tensors, those that occur before as views: torch.compile() refuses functions of one tensor twice."""
+    return tuple([x.view_as(x) if any([x is y for y in tensors[:i]]) else x for i, x in enumerate(tensors)])
+
+
+_PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+_core.set_plain_types(_PLAIN_TYPES)
+
+
+def _are_plain(tensors: Sequence[Tensor]) -> bool:
+    """Whether the numbers of each tensor lie in its memory as they are. Subclasses may wrap other tensors; the imaginary part of
+    a conjugated tensor is stored with the other sign; zeros that autograd makes have no memory. Ops see to all of these."""
+    return all([type(x) in _PLAIN_TYPES and not x.is_neg() and not x._is_zerotensor() for x in tensors])
+
+
+_FUNCTIONALIZE = torch._C._functorch.TransformType.Functionalize
+
+
+def _refuse_transforms() -> None:
+    """vmap() would run, and lose the gradients."""
+    transform = None if _is_compiling() else _transforms()
+    if transform is not None and transform.key() != _FUNCTIONALIZE:
+        raise NotImplementedError(
+            "fovea: attention has no rules for vmap, grad and other transforms of torch.func; call it on the whole batch, and "
+            "use torch.autograd"
+        )
+
+
+def _refuse_tangents(tensors: Sequence[Tensor]) -> None:
+    """Ops would drop them."""
+    for x in tensors:
+        if forward_ad.unpack_dual(x).tangent is not None:
+            raise NotImplementedError("fovea: forward-mode derivatives of attention are not implemented")
 
 
 def _spread(places: Sequence[int], tensors: Sequence[Tensor]) -> List[Optional[Tensor]]:
@@ -229,7 +274,7 @@ class _DirectAttention(torch.autograd.Function):
         if _grad_enabled():
             _refuse_second_derivatives()
         call, key, lse = ctx.called
-        if _is_direct():
+        if _is_direct() and type(d_out) is Tensor and not d_out.is_neg():
             return call.backward(
                 ctx.saved_tensors, lse, d_out, ctx.needs_input_grad, _empty_like, _gradient_like, _threads()
             )
@@ -265,6 +310,8 @@ def _prepared(name: str, tensor: Tensor) -> Tensor:
         raise ValueError(f"fovea.torch: {name} is {type(tensor).__name__}, wanted a tensor")
     if not tensor.is_cpu:
         raise ValueError(f"fovea.torch: {name} is on {tensor.device}, wanted a tensor on the CPU; use .cpu()")
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        raise ValueError(f"fovea.torch: {name} is a sparse or nested tensor, wanted a dense one")
     if tensor.dtype is torch.float32:
         return tensor
     if tensor.dtype not in _LOWER:
@@ -277,13 +324,17 @@ _kept_masks = torch.utils.weak.WeakIdKeyDictionary()
 
 def plan_mask(mask: Tensor) -> _core.Mask:
     """The mask of a bool tensor, kept as long as the tensor lives and is not changed."""
-    kept = _kept_masks.get(mask)
+    counts_changes = not mask.is_inference()
+    kept = _kept_masks.get(mask) if counts_changes else None
     if kept is not None and kept[0] == mask._version:
         return kept[1]
     if mask.device.type != "cpu":
         raise ValueError(f"fovea.torch: the mask is on {mask.device}, wanted a tensor on the CPU; use .cpu()")
+    if mask.layout is not torch.strided or mask.is_nested:
+        raise ValueError("fovea.torch: the mask is a sparse or nested tensor, wanted a dense one")
     made = numbered(_core.mask_from_bools(mask.detach().numpy()))
-    _kept_masks[mask] = (mask._version, made)
+    if counts_changes:
+        _kept_masks[mask] = (mask._version, made)
     return made
 
 
@@ -308,14 +359,10 @@ def _split_mask(mask: Any) -> Tuple[Optional[NumberedMask], Optional[Tensor]]:
     if not isinstance(mask, Tensor):
         raise ValueError(f"fovea.torch: the mask is {type(mask).__name__}, wanted a bool or float tensor")
     if mask.dtype is torch.bool:
-        if not torch.compiler.is_compiling():
+        if not _is_recorded():
             return plan_mask(mask), None
-        mask = torch.zeros(mask.shape).masked_fill(mask.logical_not(), float("-inf"))
+        mask = torch.zeros(mask.shape, dtype=torch.float32, device=mask.device).masked_fill(mask.logical_not(), float("-inf"))
     return None, _prepared("mask", mask)
-
-
-def _counts(counts: Any) -> Tuple[int, ...]:
-    return tuple(int(count) for count in (counts.tolist() if isinstance(counts, Tensor) else counts))
 
 
 def attention(
@@ -348,7 +395,8 @@ def attention(
     converted to float32 and back. Gradients reach q, k, v and every other float tensor but a bool mask.
 
     mask: bool, True where a query may attend, or float, added to the scores; broadcast to [B, H, Nq, Nk]. A bool mask is
-    compiled into the plan, once as long as the tensor lives and does not change. dropout_p acts always, as it does in
+    compiled into the plan, once as long as the tensor lives and does not change (changes through .data, or through a NumPy
+    array that shares its memory, are not seen: PyTorch does not count them). dropout_p acts always, as it does in
     scaled_dot_product_attention, and draws from PyTorch's generator; training: hard and gumbel selections draw. The
     other arguments are those of fovea.attention.
     """
@@ -357,11 +405,14 @@ def attention(
         direct and mask is None and bias is None and slopes is None and relative is None and position is None and sink is None
         and W is None and U is None and b is None and score_vector is None and lengths is None and query_lengths is None
         and documents is None and not dropout_p and not training and not return_lse and not weights and _are_ready(q, k, v)
+        and not (q.is_neg() or k.is_neg() or v.is_neg())
     ):  # fmt: skip
         called = _calls.get(spec) or _call_of((_QKV, spec, None, None, None, 0, 0.0, False), _calls, spec)
         if _grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
             return _direct_apply(called, q, k, v)
         return called[0].output((q, k, v), _empty_like, _threads())
+    if not direct:
+        _refuse_transforms()
     places = [0, 1, 2]
     tensors = [_prepared("q", q), _prepared("k", k), _prepared("v", v)]
     for place, given in enumerate((bias, slopes, relative, position, sink, W, U, b, score_vector), 3):
@@ -379,22 +430,27 @@ def attention(
     if training or dropout_p > 0:
         training = True
         places.append(_SEED)
-        tensors.append(torch.randint(2**62, ()))
+        tensors.append(torch.randint(2**62, (), dtype=torch.int64, device="cpu"))
     key = (
         tuple(places),
         spec,
-        None if lengths is None else _counts(lengths),
-        None if query_lengths is None else _counts(query_lengths),
-        None if documents is None else _counts(documents),
+        whole_numbers("lengths", lengths),
+        whole_numbers("query_lengths", query_lengths),
+        whole_numbers("documents", documents),
         0 if plan is None else plan.number,
         dropout_p,
         training,
     )
     tensors = tuple(tensors)
+    direct = direct and _are_plain(tensors)
+    if forward_ad._current_level >= 0:
+        _refuse_tangents(tensors)
     lse = None
     differentiable = torch.is_grad_enabled() and any([x.requires_grad for x in tensors])
     if not direct or (return_lse and differentiable):
         if differentiable:
+            if _is_compiling():
+                tensors = _distinct(tensors)
             found = _Attention.apply(key, plan, return_lse, *tensors)
             output, lse = found if return_lse else (found, None)
         else:

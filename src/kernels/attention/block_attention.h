@@ -13,7 +13,7 @@
 
 namespace fovea::kernels {
 
-// Element (b, h, i, c) of a [B, H, N, D] view stands at data[b * batch + h * head + i * row + c].
+// Element (b, h, i, c) of a [B, H, N, D] view is at data[b * batch + h * head + i * row + c].
 template <class T>
 struct HeadView {
   T* data = nullptr;
@@ -21,7 +21,7 @@ struct HeadView {
   T* at(int64_t b, int64_t h, int64_t i) const { return data + b * batch + h * head + i * row; }
 };
 
-// Additive bias or its gradient: element (b, h, i, j) stands at
+// Additive bias or its gradient: element (b, h, i, j) is at
 // data[b * batch + h * head + i * row + j * column]. A stride of 0 broadcasts (and, in a gradient, sums).
 // Rows may overlap: row -1, column 1 are diagonals.
 template <class T>

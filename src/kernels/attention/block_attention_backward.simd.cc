@@ -8,7 +8,7 @@
 // Share of the FMA peak of forward and backward together, measured as in attention_forward.simd.cc. One head,
 // N = 512: 0.87 (d = 64) and 0.88 (128); eight heads 0.83. One head, N = 4096, d = 64: full 0.83, causal
 // 0.80, window(256, 256) 0.73, with a global token 0.70, BigBird 0.73; at N = 16 384 0.72, 0.68 and 0.73.
-// What dropout, a bias and ALiBi cost beside it stands in docs/benchmarks.md.
+// What dropout, a bias and ALiBi cost beside it is in docs/benchmarks.md.
 #include "base/parallel.h"
 #include "kernels/attention/block_attention_levels.h"
 #include "kernels/attention/block_attention_tile-inl.h"
@@ -354,7 +354,7 @@ struct TileJob {
     if (g.d_alibi) sums.alibi += alibi_gradient(block, strip, group) * static_cast<double>(factor);
   }
 
-  // What stands between the gradients of scores and those of q . k, when it is more than the folded scale.
+  // What is between the gradients of scores and those of q . k, when it is more than the folded scale.
   void unfold(const ScoreBlock& block) {
     const Vec scale = hn::Set(kTag, a.terms.scale);
     for_each_vector(block, [&](int t, int64_t v, float* s) FOVEA_INLINE {
@@ -459,7 +459,7 @@ bool rows_overlap(const BiasView<float>& bias, const AttentionShape& shape) {
   return row == 0 || (row * (shape.queries - 1) >= column && column * (shape.keys - 1) >= row);
 }
 
-// How the work is cut: heads that add to the same d_bias stand in one share and run in turn; the tiles of a
+// How the work is cut: heads that add to the same d_bias are in one share and run in turn; the tiles of a
 // head are dealt out to `cuts`.
 struct Cuts {
   bool share_batch = false, share_heads = false;

@@ -3,10 +3,10 @@
 // their (maximum, sum, output) are merged in order.
 //
 // One stream of lines brings a Zen 3 core 13 GB/s, four bring 30: so a chunk is read in three places at once,
-// three keys by four queries fill the registers, and while keys are multiplied values are asked for, and the
-// other way round. Strips are short, so that what was asked for is still in the first cache when its turn
+// three keys by four queries fill the registers, and while keys are multiplied values are requested, and the
+// other way round. Strips are short, so that what was requested is still in the first cache when its turn
 // comes (24 keys of d = 128: a fifth slower; asking a strip earlier: a third). 32 query heads on 8 key heads,
-// 4096 keys, d = 128, one thread on an idle machine: 25.8 GB/s, the same 32 MiB asked for again and again.
+// 4096 keys, d = 128, one thread on an idle machine: 25.8 GB/s, the same 32 MiB requested again and again.
 #include "base/parallel.h"
 #include "kernels/attention/block_attention_levels.h"
 #include "kernels/attention/block_attention_tile-inl.h"
@@ -74,7 +74,7 @@ struct Partial {
 
 constexpr int64_t kLineFloats = 16;  // of a cache line
 
-// Asks for rows, a few at a time and in the order in which they stand in memory: then the machine's own
+// Asks for rows, a few at a time and in the order in which they are in memory: then the machine's own
 // prefetching joins in, and its lines do not wait for the few that a core itself can have on their way.
 struct Ahead {
   const float* const* rows;
@@ -109,7 +109,7 @@ FOVEA_INLINE inline void keep_loaded(Vec& x) {
 }
 
 // s[t * kQuad + g] = q[g] . rows[t], for NQ queries and R keys. Between the products the first columns of R
-// rows `ahead` are asked for, a line at a time: many at once would stand in each other's way.
+// rows `ahead` are requested, a line at a time: many at once would hinder each other.
 template <int R, int NQ>
 FOVEA_INLINE inline void dot_block(const float* q, int64_t ldq, const float* const* rows, int64_t d,
                                    const float* const* ahead, int64_t columns_ahead, float* s) {

@@ -26,7 +26,7 @@ struct TileState {
   float* factors;  // the same for dropout
   float* trash;    // [dv]: rows of padding lanes are written here
   bool started[kMaxGroups];
-  bool written[kMaxGroups];  // the group's results stand in the output already
+  bool written[kMaxGroups];  // the group's results are in the output already
 };
 
 constexpr int64_t kGroupLanes = kTileVectors * kLanes;

@@ -187,7 +187,7 @@ struct HeadTerms {
 // What the passes below need of a lane group's queries.
 struct LaneQueries {
   int64_t query[kMaxTileRows];   // a lane's query; padding repeats the last
-  float position[kMaxTileRows];  // query + keys - queries: where the query stands among the keys
+  float position[kMaxTileRows];  // query + keys - queries: where the query is among the keys
   uint32_t start[kMaxTileRows], salt[kMaxTileRows];  // DropoutRow, where there is dropout
 
   void fill(const PlanTile& tile, const TileLanes& lanes, const AttentionShape& shape) {
@@ -379,7 +379,7 @@ inline void dropout_pass(const ScoreBlock& block, const Strip& strip, const Lane
   }
 }
 
-// Where the tiles of (b, h) stand in the plan.
+// Where the tiles of (b, h) are in the plan.
 inline int64_t plan_group(const AttentionPlan& plan, int64_t b, int64_t h) {
   return (plan.batch_groups > 1 ? b : 0) * plan.head_groups + (plan.head_groups > 1 ? h : 0);
 }
@@ -432,7 +432,7 @@ inline KeyRun run_of(const PlanSegment& segment, int from, int step) {
           smaller(step, segment.key_count - from)};
 }
 
-// Whether keys and values of a head are more than stays in a core's caches: the next strip's are asked for in time.
+// Whether keys and values of a head are more than stays in a core's caches: the next strip's are requested in time.
 inline bool far_keys(const AttentionShape& shape) {
   return shape.keys * (shape.d + shape.dv) >= int64_t{1} << 17;
 }

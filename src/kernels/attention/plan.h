@@ -1,4 +1,4 @@
-// The block plan: which keys each query visits, compiled from a pattern before any number is looked at.
+// The block plan: which keys each query visits, compiled from a pattern, independent of the numbers.
 //
 // A plan is lists of tiles. A tile is a set of query rows that share one list of key segments. Rows and keys
 // are arithmetic progressions, so a dilated window is a plain window inside its residue class; keys may also
@@ -7,8 +7,8 @@
 // lengths) or BITS (any set). Padding, packed documents and differences per head are groups with tiles of
 // their own: a kernel knows nothing of patterns.
 //
-// Held by whoever builds a plan: within a group every query row stands in exactly one tile (one that sees
-// nothing stands in a tile without segments), and no segment of a tile repeats a key of another.
+// Invariants: within a group every query row is in exactly one tile (one that sees
+// nothing is in a tile without segments), and no segment of a tile repeats a key of another.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct PlanSegment {
   int32_t key_count = 0;
   int32_t gather = -1;  // offset into indices, or -1
   SegmentMask mask = SegmentMask::full;
-  // interval: rows' (begin, end) pairs in segment-local j stand at intervals[mask_offset + 2 * row].
+  // interval: rows' (begin, end) pairs in segment-local j are at intervals[mask_offset + 2 * row].
   // bits: row r of key j is bit r % 32 of bits[mask_offset + j * words + r / 32],
   // words = ceil(row_count / 32).
   int32_t mask_offset = 0;

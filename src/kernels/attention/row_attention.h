@@ -69,7 +69,7 @@ struct ChosenWeights {
 };
 
 // The sink of `terms` goes with soft and top_k only. Every result may be left out; when only chosen weights
-// are asked for, only their rows are computed.
+// are requested, only their rows are computed.
 struct AttentionRowsForward {
   AttentionShape shape{};  // d: the width of q and k, whichever the family
   ScoreFamily score = ScoreFamily::dot;
@@ -79,7 +79,7 @@ struct AttentionRowsForward {
   SelectionTerms selection{};
   const AttentionPlan* plan = nullptr;
   HeadView<const float> q{}, k{}, v{};
-  // additive: the vector [d] of head h stands at score_vector + h * score_vector_head
+  // additive: the vector [d] of head h is at score_vector + h * score_vector_head
   const float* score_vector = nullptr;
   int64_t score_vector_head = 0;
   HeadView<float> out{};

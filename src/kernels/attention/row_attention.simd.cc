@@ -48,7 +48,7 @@ HWY_INLINE void exp_twice_each(D d, V (&x)[kCount]) {
     x[j] = hn::BitCast(d, hn::Add(hn::BitCast(di, p[j]), hn::ShiftLeft<23>(hn::BitCast(di, biased[j]))));
 }
 
-constexpr int64_t kPanel = 16;  // keys that stand together in a panel
+constexpr int64_t kPanel = 16;  // keys that are adjacent in a panel
 
 void pack_panels(const RowList<const float>& x, int64_t count, int64_t width, float* panels) {
   const hn::FixedTag<float, 4> d4;

@@ -1,4 +1,4 @@
-// One step of generation: each row asks one query of a list of keys scattered over a cache.
+// One step of generation: each row has one query, which attends to a list of keys scattered over a cache.
 //
 // A row's keys are named by number, so hypotheses that share a beginning share its keys, and reordering a
 // beam moves numbers instead of caches.

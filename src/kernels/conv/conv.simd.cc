@@ -38,7 +38,7 @@ HWY_NOINLINE void place_tiles(const ConvLines& all, int64_t tiles, const float* 
     const float* x = first + line * all.x_line;
     float* y = to + line * all.y_line;
     for (int64_t tile = 0; tile < tiles; ++tile, x += kPlaces * step, y += kPlaces * all.y_step) {
-      // y is often not in a cache: it is asked for before the sums are made.
+      // y is often not in a cache: it is requested before the sums are made.
 #pragma GCC unroll 32
       for (int i = 0; i < kPlaces; ++i) {
 #pragma GCC unroll 4

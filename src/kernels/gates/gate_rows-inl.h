@@ -23,7 +23,7 @@ struct PastCache {
   static HWY_INLINE void put(V v, float* p, int64_t /*lanes*/) { hn::Stream(v, d, p); }
 };
 
-// write(how): past the cache where it was asked for and all vectors of y are whole and aligned.
+// write(how): past the cache where it was requested and all vectors of y are whole and aligned.
 template <class Write>
 HWY_INLINE HWY_MAYBE_UNUSED void write_rows(bool past_cache, const float* y, int64_t channels, Write write) {
   const bool aligned =

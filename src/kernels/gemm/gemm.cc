@@ -65,7 +65,7 @@ void gemm_packed(const Gemm& g) {
   const Cut cut = choose_cut(g, kernels.panel_columns);
   const int64_t column_blocks = ceil_div(g.n, cut.columns), blocks = ceil_div(g.m, cut.rows) * column_blocks;
   const int64_t row_step = g.transpose_a ? 1 : g.lda;
-  const int64_t threads = num_threads();  // for what is asked for ahead, never for results
+  const int64_t threads = num_threads();  // for what is requested ahead, never for results
   parallel_chunks(blocks, [&](int64_t chunk) {
     const int64_t i0 = chunk / column_blocks * cut.rows, j0 = chunk % column_blocks * cut.columns;
     const int64_t j1 = std::min(g.n, j0 + cut.columns);
@@ -109,7 +109,7 @@ void gemm_many_rows(const Gemm& g) {
 }
 
 // The whole product on this thread, a piece of k at a time: that piece of B is packed, or read in place where
-// its rows do not share cache sets, and while it is used the next pieces of A and B are asked for.
+// its rows do not share cache sets, and while it is used the next pieces of A and B are requested.
 void multiply_in_pieces(const Gemm& g) {
   const PackedGemmKernels& kernels = packed_gemm_kernels();
   if (g.k == 0 || (g.beta != 0 && g.beta != 1)) scale_rows(g);

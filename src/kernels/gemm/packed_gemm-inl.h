@@ -97,9 +97,9 @@ struct Tile {
   int64_t start_stride;
   float* c;
   int64_t ldc;
-  uintptr_t ahead;       // what memory is asked for at row p of B: ahead + p * ahead_step
+  uintptr_t ahead;       // what memory is requested at row p of B: ahead + p * ahead_step
   uintptr_t ahead_step;  // bytes
-  Ahead* rows_ahead;     // what is asked for besides, at every fourth row
+  Ahead* rows_ahead;     // what is requested besides, at every fourth row
 };
 
 template <int kRows, int kPanels, Rows kWhere>
@@ -189,7 +189,7 @@ HWY_INLINE int64_t smaller(int64_t x, int64_t y) {
   return x < y ? x : y;
 }
 
-// The piece of B that is used after the one of rows [p, p + kDepth) and columns before `end`. It is asked for
+// The piece of B that is used after the one of rows [p, p + kDepth) and columns before `end`. It is requested
 // while that one is used, each group of rows for its share: else the first group alone would wait for memory.
 HWY_INLINE const float* next_piece(const PackedProduct& g, int64_t p, int64_t end) {
   if (end < g.column_end) return g.packed + end * g.k + p * kColumns;

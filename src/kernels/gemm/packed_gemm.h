@@ -7,7 +7,7 @@
 //   dnnl_sgemm   33   24   40   56   72   82   90   GFLOP/s
 // and 96 against 70 for 32 x 512 x 2048, 96 against 74 for 16 x 512 x 128. Packing costs as much as 7 rows.
 // Matrices that come from memory, 96 MiB of them in turn, 32 rows: 86 (k = 512) to 93 (k = 2048) GFLOP/s; 80
-// where the next piece of the matrix is not asked for ahead. One row then reads 25 GB/s, as fast as memory
+// where the next piece of the matrix is not requested ahead. One row then reads 25 GB/s, as fast as memory
 // is.
 // On one core of an Emerald Rapids Xeon (AVX-512, peak 190), from memory in huge pages:
 //   rows               1    8   16   32   48   64  128

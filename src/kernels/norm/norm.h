@@ -1,4 +1,4 @@
-// Layer norm over rows, alone or fused with the dropout and residual sum that stand before it in a
+// Layer norm over rows, alone or fused with the dropout and residual sum that come before it in a
 // Transformer.
 #pragma once
 

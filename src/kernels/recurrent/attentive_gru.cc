@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/packed_gemm.h"
 #include "kernels/recurrent/recurrent_schedule.h"
+#include "kernels/recurrent/step_gradients.h"
 #include "kernels/scratch.h"
-#include "kernels/vector/reduce.h"
 
 namespace fovea::kernels {
 namespace {
@@ -203,44 +202,6 @@ struct Backward {
   }
 };
 
-// d_weight = gradients^T states, d_bias = the sums of the gradients' columns.
-struct Gradients {
-  int64_t steps, columns;
-  const float* data;
-  int64_t stride;
-};
-void weight_gradient(const Gradients& g, const float* states, int64_t hidden, float* d_weight,
-                     float* d_bias) {
-  if (d_weight != nullptr)
-    gemm({.transpose_a = true,
-          .m = g.columns,
-          .n = hidden,
-          .k = g.steps,
-          .a = g.data,
-          .lda = g.stride,
-          .b = states,
-          .ldb = hidden,
-          .c = d_weight,
-          .ldc = hidden});
-  if (d_bias == nullptr) return;
-  parallel_for(g.columns, 64, [&](int64_t begin, int64_t end) {
-    reduce_kernels().sum_rows(g.data + begin, g.steps, end - begin, g.stride, d_bias + begin);
-  });
-}
-
-// The state before each step.
-void gather_states(const AttentiveGruForward& f, float* states) {
-  const int64_t hidden = f.hidden;
-  parallel_for(f.runs.sentences, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      const int64_t first = f.runs.query_begin[s], last = f.runs.query_begin[s + 1];
-      if (first == last) continue;
-      std::copy_n(f.h_first + s * hidden, hidden, states + first * hidden);
-      std::copy_n(f.out + first * hidden, (last - first - 1) * hidden, states + (first + 1) * hidden);
-    }
-  });
-}
-
 }  // namespace
 
 void attentive_gru_forward(const AttentiveGruForward& call, Level level) {
@@ -266,18 +227,18 @@ void attentive_gru_backward(const AttentiveGruBackward& call, Level level) {
   });
   run_values_gradient(f.runs, call.d_seen, 3 * hidden + f.extra, call.d_values);
 
-  gather_states(f, call.states);
+  previous_states(f.runs, f.h_first, f.out, hidden, call.states);
+  const auto linear_gradient = [&](const StepGradients& gradients, float* d_weight, float* d_bias) {
+    weight_gradient(gradients, call.states, hidden, d_weight);
+    bias_gradient(gradients, d_bias);
+  };
   const auto part = [](float* p, int64_t by) { return p == nullptr ? nullptr : p + by; };
-  weight_gradient({steps, 2 * hidden, f.gates, 4 * hidden}, call.states, hidden, call.d_weight, call.d_bias);
-  weight_gradient({steps, hidden, f.gates + 3 * hidden, 4 * hidden}, call.states, hidden,
-                  part(call.d_weight, 2 * hidden * hidden), part(call.d_bias, 2 * hidden));
+  linear_gradient({steps, 2 * hidden, f.gates, 4 * hidden}, call.d_weight, call.d_bias);
+  linear_gradient({steps, hidden, f.gates + 3 * hidden, 4 * hidden}, part(call.d_weight, 2 * hidden * hidden),
+                  part(call.d_bias, 2 * hidden));
   if (f.query_weight != nullptr)
-    weight_gradient({steps, d, call.d_queries, d}, call.states, hidden, call.d_query_weight,
-                    call.d_query_bias);
-  if (call.d_vector == nullptr) return;
-  std::fill_n(call.d_vector, d, 0.0f);
-  for (int64_t block = 0; block < schedule.block_count(); ++block)
-    for (int64_t c = 0; c < d; ++c) call.d_vector[c] += vectors[static_cast<size_t>(block * d + c)];
+    linear_gradient({steps, d, call.d_queries, d}, call.d_query_weight, call.d_query_bias);
+  sum_blocks(vectors, d, call.d_vector);
 }
 
 }  // namespace fovea::kernels

@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/packed_gemm.h"
 #include "kernels/recurrent/recurrent_schedule.h"
+#include "kernels/recurrent/step_gradients.h"
 #include "kernels/scratch.h"
 #include "kernels/vector/elementwise.h"
-#include "kernels/vector/reduce.h"
 
 namespace fovea::kernels {
 namespace {
@@ -339,60 +338,18 @@ struct Backward {
   }
 };
 
-// Gradients [steps, columns] in rows `stride` apart, and what they met [steps, in].
-struct Outer {
-  int64_t steps, columns;
-  const float* gradients;
-  int64_t stride;
-};
-void weight_gradient(const Outer& o, const float* inputs, int64_t in, float* d_weight) {
-  if (d_weight == nullptr) return;
-  gemm({.transpose_a = true,
-        .m = o.columns,
-        .n = in,
-        .k = o.steps,
-        .a = o.gradients,
-        .lda = o.stride,
-        .b = inputs,
-        .ldb = in,
-        .c = d_weight,
-        .ldc = in});
-}
-void bias_gradient(const Outer& o, float* d_bias) {
-  if (d_bias == nullptr) return;
-  parallel_for(o.columns, 64, [&](int64_t begin, int64_t end) {
-    reduce_kernels().sum_rows(o.gradients + begin, o.steps, end - begin, o.stride, d_bias + begin);
-  });
-}
-
-// What each step found of the step before: `first` (or zeros) and then the rows of `states`.
-void shift_rows(const Runs& runs, const float* first, const float* states, int64_t hidden, float* shifted) {
-  parallel_for(runs.sentences, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      const int64_t row = runs.query_begin[s], last = runs.query_begin[s + 1];
-      if (row == last) continue;
-      if (first != nullptr) {
-        std::copy_n(first + s * hidden, hidden, shifted + row * hidden);
-      } else {
-        std::fill_n(shifted + row * hidden, hidden, 0.0f);
-      }
-      std::copy_n(states + row * hidden, (last - row - 1) * hidden, shifted + (row + 1) * hidden);
-    }
-  });
-}
-
 void weight_gradients(const AttentiveLstmBackward& back, int64_t steps, Level level) {
   const AttentiveLstmForward& f = back.forward;
   const int64_t hidden = f.hidden;
   for (size_t l = 0; l < f.layers.size(); ++l) {
     const AttentiveLstmLayer& layer = f.layers[l];
     const AttentiveLstmLayerGradients& d = back.layers[l];
-    const Outer gates{steps, 4 * hidden, layer.gates, 4 * hidden};
+    const StepGradients gates{steps, 4 * hidden, layer.gates, 4 * hidden};
     bias_gradient(gates, d.d_bias);
-    shift_rows(f.attention.runs, layer.h_first, layer.states, hidden, back.work);
+    previous_states(f.attention.runs, layer.h_first, layer.states, hidden, back.work);
     weight_gradient(gates, back.work, hidden, d.d_state);
     if (l == 0) {
-      shift_rows(f.attention.runs, nullptr, f.out, hidden, back.work);
+      previous_states(f.attention.runs, nullptr, f.out, hidden, back.work);
     } else if (layer.dropout.active()) {
       dropout(layer.dropout, f.layers[l - 1].states, back.work, steps * hidden, elementwise_kernels(level));
     }
@@ -411,14 +368,6 @@ void weight_gradients(const AttentiveLstmBackward& back, int64_t steps, Level le
     weight_gradient(
         {steps, attention.position_width, attention.projected + position_column(attention, hidden), width},
         top, hidden, back.d_position_weight);
-}
-
-// The sums of blocks, in their order.
-void join_sums(const std::vector<float>& parts, int64_t blocks, int64_t count, float* sums) {
-  if (sums == nullptr) return;
-  std::fill_n(sums, count, 0.0f);
-  for (int64_t block = 0; block < blocks; ++block)
-    for (int64_t i = 0; i < count; ++i) sums[i] += parts[static_cast<size_t>(block * count + i)];
 }
 
 }  // namespace
@@ -452,14 +401,14 @@ void attentive_lstm_backward(const AttentiveLstmBackward& call, Level level) {
   parallel_chunks(blocks, [&](int64_t chunk) {
     pass.block(schedule.block(chunk), vectors.data() + chunk * d, positions.data() + chunk * places);
   });
-  // The gradient of what was seen stands in projected's first H columns.
+  // The gradient of what was seen is in the first H columns of `projected`.
   const int64_t width = projected_width(f.attention, f.hidden);
   for (int64_t i = 0; i < steps; ++i)
     std::copy_n(f.attention.projected + i * width, f.hidden, call.work + i * f.hidden);
   run_values_gradient(runs, call.work, f.hidden, call.d_values);
   weight_gradients(call, steps, level);
-  join_sums(vectors, blocks, d, call.d_vector);
-  join_sums(positions, blocks, places, call.d_position_vector);
+  sum_blocks(vectors, d, call.d_vector);
+  sum_blocks(positions, places, call.d_position_vector);
 }
 
 }  // namespace fovea::kernels

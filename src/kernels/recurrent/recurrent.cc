@@ -145,7 +145,7 @@ void finish_backward(const RecurrentBackward& back, const RecurrentSchedule& s) 
   if (back.d_x != nullptr)
     gradient_product(f, s.tokens, {0, outputs}, f.weights.input, input, back.add_x, back.d_x);
   weight_gradients(f, s.tokens, {0, outputs}, f.x, input, back.d_input, back.d_input_bias);
-  // The GRU's third gate meets weight_hh through r: its gradient there stands in a column block of its own.
+  // The GRU's third gate meets weight_hh through r: its gradient there is in a column block of its own.
   const int64_t together = lstm ? outputs : 2 * hidden;
   if (back.d_hidden != nullptr || back.d_hidden_bias != nullptr) {
     if (back.d_hidden != nullptr) gather_states(f, s, back.work);

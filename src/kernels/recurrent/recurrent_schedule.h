@@ -1,4 +1,4 @@
-// How recurrent ops cut a batch: the sequences, longest first, dealt into blocks like cards, so that each
+// How recurrent ops cut a batch: the sequences, longest first, dealt into blocks in turn, so that each
 // gets long and short ones. A block runs its whole time loop on one thread.
 #pragma once
 

@@ -61,7 +61,7 @@ struct Loops {
     for (int i = 0; i < rank; ++i) product *= sizes[i];
     return product;
   }
-  // Where the index-th step of all loops stands in both arrays.
+  // Where the index-th step of all loops is in both arrays.
   std::pair<int64_t, int64_t> place(int64_t index) const {
     int64_t at_from = 0, at_to = 0;
     for (int i = rank - 1; i >= 0; --i) {

@@ -1,4 +1,4 @@
-// Classifiers that look at a picture glimpse by glimpse. See models/registry.h.
+// Classifiers that see a picture in several glimpses. See models/registry.h.
 #pragma once
 
 #include "models/glimpse.h"
