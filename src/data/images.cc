@@ -89,7 +89,7 @@ std::string other_format(std::string_view file) {
   for (const auto& [begin, format] : kBegins)
     if (file.starts_with(begin)) name = format;
   const std::string_view brand = file.size() >= 12 ? file.substr(4, 8) : "";
-  if (file.starts_with("RIFF") && brand.substr(4) == "WEBP") name = "WebP";
+  if (file.starts_with("RIFF") && brand.ends_with("WEBP")) name = "WebP";
   if (brand.starts_with("ftyp")) name = brand == "ftypavif" ? "AVIF" : "HEIC or MP4";
   return name == nullptr ? "" : message(" but ", name, "; convert it first");
 }

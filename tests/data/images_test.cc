@@ -109,6 +109,7 @@ TEST(DecodeImage, OtherBytesAreRefused) {
   EXPECT_EQ(fault_of("hello"), "picture: neither JPEG nor PNG");
   EXPECT_EQ(fault_of("GIF89a"), "picture: neither JPEG nor PNG but GIF; convert it first");
   EXPECT_EQ(fault_of("RIFF....WEBPVP8 "), "picture: neither JPEG nor PNG but WebP; convert it first");
+  EXPECT_EQ(fault_of("RIFF...."), "picture: neither JPEG nor PNG");
   EXPECT_EQ(fault_of("....ftypheic"), "picture: neither JPEG nor PNG but HEIC or MP4; convert it first");
   EXPECT_EQ(fault_of("BM1234"), "picture: neither JPEG nor PNG but BMP; convert it first");
 }
