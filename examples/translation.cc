@@ -57,7 +57,7 @@ int main() {
   tasks::TranslateObserver observer;
   const tasks::TrainingOutcome outcome = tasks::train_translate(
       {.train_source = folder / "train.en", .train_target = folder / "train.de", .out = folder / "model"},
-      settings.training, settings.model, settings.options, "examples/translation", observer, {});
+      settings, "examples/translation", observer, {});
   std::printf("%lld steps\n", static_cast<long long>(outcome.step));
 
   // Any model folder opens like this; answers of a translator are translations, best first.

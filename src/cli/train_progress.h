@@ -52,8 +52,7 @@ auto run_watched(const TrainFlags& flags, const tasks::TrainSettings<Training>& 
                  Train train) {
   const StopSignals signals;
   Progress progress(std::cerr, terminal_columns());
-  auto result = train(files, settings.training, settings.model, settings.options, flags.command, progress,
-                      [] { return StopSignals::received() != 0; });
+  auto result = train(files, settings, flags.command, progress, [] { return StopSignals::received() != 0; });
   progress.end();
   return result;
 }

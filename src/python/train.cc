@@ -137,8 +137,7 @@ Task task(size_t most_files, Files files, Train train) {
           [files, train](const Request& request, Caller& caller, const Stop& stop) -> TrainingOutcome {
             const tasks::TrainSettings<Training> settings = tasks::settle<Training>(request.settings);
             Observer<Watch> observer(caller);
-            return train(files(request), settings.training, settings.model, settings.options, request.command,
-                         observer, stop);
+            return train(files(request), settings, request.command, observer, stop);
           }};
 }
 

@@ -82,7 +82,7 @@ TrainingOutcome train(const Plan& plan, const DemoOptions& options, TranslateObs
                                           .validate_every = 200,
                                           .save_every = 25,  // what is averaged at the end
                                           .seed = options.seed};
-  return train_translate(files, training, plan.settings, train_options,
+  return train_translate(files, {training, train_options, plan.settings},
                          "fovea demo --out " + options.out + " --steps " + std::to_string(options.steps) +
                              " --seed " + std::to_string(options.seed),
                          observer, should_stop);

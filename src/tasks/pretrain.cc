@@ -227,14 +227,13 @@ void check_training(const PretrainTraining& training, const Json& model_settings
           "max_tokens: got ", training.max_tokens, ", more than --max-positions ", positions.dump());
 }
 
-PretrainOutcome pretrain(const PretrainFiles& files, const PretrainTraining& requested,
-                         const Json& model_settings, const train::TrainOptions& options,
+PretrainOutcome pretrain(const PretrainFiles& files, const TrainSettings<PretrainTraining>& settings,
                          const std::string& command, RunObserver& observer,
                          const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<PretrainTraining>({requested, options, model_settings});
-  PretrainTraining training = requested;
-  Rng rng(options.seed);
+  check_settings(settings);
+  PretrainTraining training = settings.training;
+  Rng rng(settings.options.seed);
   std::unique_ptr<models::BertPretraining> network;
   Tokenizer cut;
   if (!training.from.empty()) {
@@ -253,7 +252,7 @@ PretrainOutcome pretrain(const PretrainFiles& files, const PretrainTraining& req
     training.vocabulary = std::clamp<int64_t>(static_cast<int64_t>(text.sentences.size()) / 10,
                                               kLeastVocabulary, kMostVocabulary);
   const RunFolder folder(files.out,
-                         run_identity<PretrainTraining>({training, options, model_settings},
+                         run_identity<PretrainTraining>({training, settings.options, settings.model},
                                                         fingerprint(text), counted(text.size(), "document")),
                          observer);
   if (training.from.empty()) {
@@ -262,11 +261,11 @@ PretrainOutcome pretrain(const PretrainFiles& files, const PretrainTraining& req
     cut = learn_tokenizer(training, text);
     network = models::make_model<models::Encoders>(
         training.model,
-        models::model_config<models::Encoders>(training.model, model_settings,
+        models::model_config<models::Encoders>(training.model, settings.model,
                                                Json{{"vocabulary", int64_t{cut.tokenizer->size()}}}),
         rng);
   }
-  Rng pairing = Rng(options.seed).split(1), pairing_valid = Rng(0x7a11da7e).split(1);
+  Rng pairing = Rng(settings.options.seed).split(1), pairing_valid = Rng(0x7a11da7e).split(1);
   PretrainText train{encode(text, *cut.tokenizer), {}}, valid{encode(valid_text, *cut.tokenizer), {}};
   train.pairs = pairs_of(train.documents, training, training.passes, pairing);
   require(!train.pairs.empty(), files.train[0],
@@ -286,7 +285,7 @@ PretrainOutcome pretrain(const PretrainFiles& files, const PretrainTraining& req
                            .bias_correction = false};
   plan.groups = train::without_decay_on_vectors(network->parameters());
   plan.schedule = schedule_of("linear", training.warmup);
-  plan.options = options;
+  plan.options = settings.options;
   plan.passes = 10;
   plan.sizes.assign(train.pairs.size(), {1, 0});
   plan.batch_size = training.batch;

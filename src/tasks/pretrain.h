@@ -14,6 +14,7 @@
 #include "io/json.h"
 #include "models/registry/encoders.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 
 namespace fovea::tasks {
@@ -89,8 +90,7 @@ struct PretrainOutcome : TrainingOutcome {
 
 // Trains, or resumes, in files.out; leaves there a folder in Hugging Face's format (BertForPreTraining) with the best
 // weights by the accuracy of masked tokens (see run_training). `command` goes into the model card.
-PretrainOutcome pretrain(const PretrainFiles& files, const PretrainTraining& training,
-                         const Json& model_settings, const train::TrainOptions& options,
+PretrainOutcome pretrain(const PretrainFiles& files, const TrainSettings<PretrainTraining>& settings,
                          const std::string& command, RunObserver& observer,
                          const std::function<bool()>& should_stop);
 

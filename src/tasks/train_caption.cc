@@ -285,30 +285,29 @@ void check_training(const CaptionTraining& training, const Json&) {
   share("baseline_decay", training.baseline_decay);
 }
 
-TrainingOutcome train_caption(const CaptionFiles& files, const CaptionTraining& requested,
-                              const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_caption(const CaptionFiles& files, const TrainSettings<CaptionTraining>& settings,
                               const std::string& command, CaptionObserver& observer,
                               const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<CaptionTraining>({requested, options, model_settings});
+  check_settings(settings);
   LoadedCaptioner loaded;
-  loaded.encoder = read_encoder(files.encoder, requested.blocks, requested.picture_size);
+  loaded.encoder = read_encoder(files.encoder, settings.training.blocks, settings.training.picture_size);
   const Collection collection(files, observer);
   const std::vector<std::string> captions = all_captions(collection.train);
-  CaptionTraining training = requested;
+  CaptionTraining training = settings.training;
   fit_to_data(captions, training);
   const RunFolder folder(
       files.out,
-      run_identity<CaptionTraining>({training, options, model_settings},
+      run_identity<CaptionTraining>({training, settings.options, settings.model},
                                     fingerprint(collection.train, describe(loaded.encoder)),
                                     counted(static_cast<int64_t>(captions.size()), "caption")),
       observer);
   loaded.model = training.model;
   loaded.tokenizer = folder.tokenizers([&] { return learn(training, captions, observer); }).target;
   loaded.config = models::model_config<models::Captioners>(
-      training.model, model_settings,
+      training.model, settings.model,
       Json{{"vocabulary", loaded.tokenizer->size()}, {"channels", loaded.encoder.channels()}});
-  Rng rng(options.seed);
+  Rng rng(settings.options.seed);
   loaded.network = models::make_model<models::Captioners>(training.model, loaded.config, rng);
 
   // Features of all pictures: of training first, then of validation.
@@ -336,7 +335,7 @@ TrainingOutcome train_caption(const CaptionFiles& files, const CaptionTraining& 
   plan.network = loaded.network.get();
   plan.rule = train::Adam{.learning_rate = training.learning_rate};
   plan.schedule = schedule_of(training.schedule, training.warmup);
-  plan.options = options;
+  plan.options = settings.options;
   plan.passes = 15;
   for (const Example& example : examples)
     plan.sizes.push_back({static_cast<int64_t>(example.tokens.size()) + 1, 0});

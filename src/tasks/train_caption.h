@@ -14,6 +14,7 @@
 #include "models/registry/captioners.h"
 #include "tasks/captioner.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 
 namespace fovea::tasks {
@@ -108,8 +109,7 @@ class CaptionObserver : public RunObserver {
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's BLEU-4
 // (see run_training). `command` goes into the model card.
-TrainingOutcome train_caption(const CaptionFiles& files, const CaptionTraining& training,
-                              const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_caption(const CaptionFiles& files, const TrainSettings<CaptionTraining>& settings,
                               const std::string& command, CaptionObserver& observer,
                               const std::function<bool()>& should_stop);
 

@@ -83,16 +83,17 @@ data::Tokenizers learn(const ClassifyTraining& training, const data::LabelledTex
 }
 
 // A fresh network with a tokenizer learnt from the text.
-LoadedClassifier begin_classifier(const RunFolder& folder, const ClassifyTraining& training,
-                                  const Json& model_settings, const data::LabelledText& text,
-                                  std::vector<std::string> labels, RunObserver& observer, Rng& rng) {
+LoadedClassifier begin_classifier(const RunFolder& folder, const TrainSettings<ClassifyTraining>& settings,
+                                  const data::LabelledText& text, std::vector<std::string> labels,
+                                  RunObserver& observer, Rng& rng) {
+  const ClassifyTraining& training = settings.training;
   LoadedClassifier loaded;
   loaded.model = training.model;
   loaded.labels = std::move(labels);
   loaded.form = label_form(training);
   loaded.tokenizer = folder.tokenizers([&] { return learn(training, text, observer); }).source;
   loaded.config = models::model_config<models::Classifiers>(
-      training.model, model_settings,
+      training.model, settings.model,
       models::vocabulary_and_classes(
           loaded.tokenizer->size(),
           loaded.form == data::LabelForm::number ? 1 : static_cast<int64_t>(loaded.labels.size()),
@@ -192,14 +193,14 @@ void check_training(const ClassifyTraining& training, const Json&) {
   require(dropped >= 0 && dropped < 1, "word_dropout: got ", dropped, ", wanted at least 0 and below 1");
 }
 
-TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& requested,
-                               const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_classify(const ClassifyFiles& files, const TrainSettings<ClassifyTraining>& requested,
                                const std::string& command, RunObserver& observer,
                                const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<ClassifyTraining>({requested, options, model_settings});
-  ClassifyTraining training = requested;
-  training.pairs = requested.pairs || !requested.pair_column.empty();
+  check_settings(requested);
+  TrainSettings<ClassifyTraining> settings = requested;  // fitted to the data below
+  ClassifyTraining& training = settings.training;
+  training.pairs = training.pairs || !training.pair_column.empty();
   const data::LabelledOptions reading = reading_options(training);
   const data::LabelledText text = data::read_labelled(files.train, reading);
   observer.on_note(text.columns.note(files.train));
@@ -217,23 +218,21 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
     observer.on_note("note: no text has more than one label; --label-separator is " +
                      in_quotes(reading.separator));
   if (!files.valid.empty()) data::targets_of(valid_text, form, labels, files.valid);  // refuses unknown ones
-  Rng rng(options.seed);
+  Rng rng(settings.options.seed);
   LoadedClassifier loaded;
   // An encoder that cannot be read leaves no folder behind.
   const bool tuned = !training.from.empty();
   if (tuned) {
     EncoderChoices choices;
-    fields_from_json(model_settings, choices, "from");
+    fields_from_json(settings.model, choices, "from");
     loaded = begin_bert_classifier(
         training.from,
         {.labels = labels, .form = form, .pairs = training.pairs, .max_tokens = training.max_length}, choices,
         rng);
   }
-  const RunFolder folder(files.out,
-                         run_identity<ClassifyTraining>({training, options, model_settings},
-                                                        fingerprint(text), counted(text.size(), "text")),
+  const RunFolder folder(files.out, run_identity(settings, fingerprint(text), counted(text.size(), "text")),
                          observer);
-  if (!tuned) loaded = begin_classifier(folder, training, model_settings, text, labels, observer, rng);
+  if (!tuned) loaded = begin_classifier(folder, settings, text, labels, observer, rng);
   if (training.label_separator) loaded.label_separator = *training.label_separator;
   if (form == data::LabelForm::number) scale_targets(text, files.train, *loaded.network);
   const Examples examples = encode(text, loaded, files.train);
@@ -252,7 +251,7 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTrainin
   else
     plan.rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9};
   plan.schedule = schedule_of(training.schedule, training.warmup);
-  plan.options = options;
+  plan.options = settings.options;
   plan.passes = tuned ? 3 : 15;
   plan.more_passes_overfit = true;
   for (int64_t i = 0; i < examples.texts.size(); ++i) plan.sizes.push_back({examples.texts.length(i), 0});

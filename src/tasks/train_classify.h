@@ -13,6 +13,7 @@
 #include "models/registry/classifiers.h"
 #include "tasks/classifier.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 #include "train/trainer.h"
 
@@ -105,8 +106,7 @@ struct ClassifyFiles {
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's
 // accuracy, micro F1 or correlation (see run_training and validation_of). `command` goes into the model card.
-TrainingOutcome train_classify(const ClassifyFiles& files, const ClassifyTraining& training,
-                               const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_classify(const ClassifyFiles& files, const TrainSettings<ClassifyTraining>& settings,
                                const std::string& command, RunObserver& observer,
                                const std::function<bool()>& should_stop);
 

@@ -145,16 +145,16 @@ void check_training(const ClipTraining& training, const Json&) {
   within(training.batch, "batch", 1, 100'000);
 }
 
-TrainingOutcome train_clip(const ClipFiles& files, const ClipTraining& requested, const Json& model_settings,
-                           const train::TrainOptions& options, const std::string& command,
-                           RunObserver& observer, const std::function<bool()>& should_stop) {
+TrainingOutcome train_clip(const ClipFiles& files, const TrainSettings<ClipTraining>& settings,
+                           const std::string& command, RunObserver& observer,
+                           const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<ClipTraining>({requested, options, model_settings});
-  check_source(files, requested);
+  check_settings(settings);
+  check_source(files, settings.training);
   observer.on_note("reading " + files.train[0]);
-  ClipTraining training = settled(files, requested);
+  ClipTraining training = settled(files, settings.training);
   LoadedClipClassifier loaded;
-  const data::Clips clips = read_training(files, training, options.seed, loaded);
+  const data::Clips clips = read_training(files, training, settings.options.seed, loaded);
   require_classes(clips.classes, "clip", files.train[0]);
   if (!training.batch) training.batch = batch_for(clips.count(), 4, 16);
   loaded.model = training.model;
@@ -162,16 +162,16 @@ TrainingOutcome train_clip(const ClipFiles& files, const ClipTraining& requested
   loaded.form = clips.form;
   const data::Clips valid = files.valid.empty() ? data::Clips{} : read_test_clips(loaded, files.valid);
   const RunFolder folder(files.out,
-                         run_identity<ClipTraining>({training, options, model_settings},
+                         run_identity<ClipTraining>({training, settings.options, settings.model},
                                                     fingerprint_of(clips), counted(clips.count(), "clip")),
                          observer);
   loaded.config = models::model_config<models::ClipClassifiers>(
-      training.model, model_settings,
+      training.model, settings.model,
       Json{{"classes", static_cast<int64_t>(loaded.labels.size())},
            {"channels", loaded.form.channels},
            {"height", loaded.form.height},
            {"width", loaded.form.width}});
-  Rng rng(options.seed);
+  Rng rng(settings.options.seed);
   loaded.network = models::make_model<models::ClipClassifiers>(training.model, loaded.config, rng);
   observer.on_note(message(clips.count(), " clips with ", clips.frames(), " frames of ", clips.form.height,
                            " x ", clips.form.width, " x ", clips.form.channels, ", ", loaded.labels.size(),
@@ -181,7 +181,7 @@ TrainingOutcome train_clip(const ClipFiles& files, const ClipTraining& requested
   plan.network = loaded.network.get();
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
-  plan.options = options;
+  plan.options = settings.options;
   plan.passes = 40;
   plan.sizes.assign(static_cast<size_t>(clips.count()), {1, 0});
   plan.batch_size = *training.batch;

@@ -16,6 +16,7 @@
 #include "models/registry/clip_classifiers.h"
 #include "tasks/clip_classifier.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 
 namespace fovea::tasks {
@@ -85,8 +86,8 @@ struct ClipFiles {
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's accuracy (see
 // run_training), and in its sub-folder clips/ a few clips of the validation (or training) data to try it on. `command`
 // goes into the model card.
-TrainingOutcome train_clip(const ClipFiles& files, const ClipTraining& training, const Json& model_settings,
-                           const train::TrainOptions& options, const std::string& command,
-                           RunObserver& observer, const std::function<bool()>& should_stop);
+TrainingOutcome train_clip(const ClipFiles& files, const TrainSettings<ClipTraining>& settings,
+                           const std::string& command, RunObserver& observer,
+                           const std::function<bool()>& should_stop);
 
 }  // namespace fovea::tasks

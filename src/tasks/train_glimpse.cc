@@ -74,17 +74,16 @@ void check_training(const GlimpseTraining& training, const Json&) {
           " needs --scene cluttered; got --scene ", training.scene);
 }
 
-TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& requested,
-                              const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_glimpse(const GlimpseFiles& files, const TrainSettings<GlimpseTraining>& settings,
                               const std::string& command, RunObserver& observer,
                               const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<GlimpseTraining>({requested, options, model_settings});
+  check_settings(settings);
   observer.on_note("reading " + files.train[0]);
-  const data::Pictures pictures = read_sources(files, requested);
+  const data::Pictures pictures = read_sources(files, settings.training);
   note_left_out(files.train, observer);
   require_two_classes(pictures, files.train.back());
-  const GlimpseTraining training = settled(requested, pictures);
+  const GlimpseTraining training = settled(settings.training, pictures);
   LoadedGlimpseClassifier loaded;
   loaded.model = training.model;
   loaded.labels = pictures.classes;
@@ -98,13 +97,13 @@ TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& 
                               kTestScenes);
   const RunFolder folder(
       files.out,
-      run_identity<GlimpseTraining>({training, options, model_settings}, fingerprint_of(pictures),
+      run_identity<GlimpseTraining>({training, settings.options, settings.model}, fingerprint_of(pictures),
                                     counted(pictures.count(), "picture")),
       observer);
   loaded.config = models::model_config<models::GlimpseClassifiers>(
-      training.model, model_settings,
+      training.model, settings.model,
       Json{{"classes", static_cast<int64_t>(loaded.labels.size())}, {"channels", form.channels}});
-  Rng rng(options.seed);
+  Rng rng(settings.options.seed);
   loaded.network = models::make_model<models::GlimpseClassifiers>(training.model, loaded.config, rng);
   observer.on_note(message(pictures.count(), " pictures, ", training.scene, " scenes of ", form.height, " x ",
                            form.width, ", ", loaded.labels.size(), " classes, ",
@@ -114,7 +113,7 @@ TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& 
   plan.network = loaded.network.get();
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
-  plan.options = options;
+  plan.options = settings.options;
   plan.passes = 40;
   plan.sizes.assign(static_cast<size_t>(pictures.count()), {1, 0});
   plan.batch_size = *training.batch;

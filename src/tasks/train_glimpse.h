@@ -15,6 +15,7 @@
 #include "models/registry/glimpse_classifiers.h"
 #include "tasks/glimpse_classifier.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 
 namespace fovea::tasks {
@@ -82,8 +83,7 @@ struct GlimpseFiles {
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's accuracy (see
 // run_training), and in its sub-folder scenes/ ten scenes of the validation (or training) pictures to try it on.
 // `command` goes into the model card.
-TrainingOutcome train_glimpse(const GlimpseFiles& files, const GlimpseTraining& training,
-                              const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_glimpse(const GlimpseFiles& files, const TrainSettings<GlimpseTraining>& settings,
                               const std::string& command, RunObserver& observer,
                               const std::function<bool()>& should_stop);
 

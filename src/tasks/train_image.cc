@@ -89,22 +89,21 @@ void check_training(const ImageTraining& training, const Json&) {
   require(training.shift >= 0 && training.shift <= 64, "shift: got ", training.shift, ", wanted 0 to 64");
 }
 
-TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& requested,
-                            const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_image(const ImageFiles& files, const TrainSettings<ImageTraining>& settings,
                             const std::string& command, RunObserver& observer,
                             const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<ImageTraining>({requested, options, model_settings});
+  check_settings(settings);
   // The side of pictures in folders and archives is known before they are read.
   if (files.train.size() == 1)
     models::check_settings<models::ImageClassifiers>(
-        requested.model, model_settings, "model settings",
-        models::classes_and_size(2, 3, requested.size, requested.size));
+        settings.training.model, settings.model, "model settings",
+        models::classes_and_size(2, 3, settings.training.size, settings.training.size));
   observer.on_note("reading " + files.train[0]);
-  const data::Pictures pictures = data::read_pictures(files.train, requested.size);
+  const data::Pictures pictures = data::read_pictures(files.train, settings.training.size);
   note_left_out(files.train, observer);
   require_two_classes(pictures, files.train.back());
-  ImageTraining training = requested;
+  ImageTraining training = settings.training;
   if (!training.batch) training.batch = batch_for(pictures.count(), 16, 64);
   LoadedImageClassifier loaded;
   loaded.model = training.model;
@@ -115,15 +114,15 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& reques
                                    : data::read_pictures_as(files.valid, loaded.form, loaded.labels);
   const RunFolder folder(
       files.out,
-      run_identity<ImageTraining>({training, options, model_settings}, fingerprint_of(pictures),
+      run_identity<ImageTraining>({training, settings.options, settings.model}, fingerprint_of(pictures),
                                   counted(pictures.count(), "picture")),
       observer);
   loaded.moments = data::pixel_moments(pictures);
   loaded.config = models::model_config<models::ImageClassifiers>(
-      training.model, model_settings,
+      training.model, settings.model,
       models::classes_and_size(static_cast<int64_t>(loaded.labels.size()), loaded.form.channels,
                                loaded.form.height, loaded.form.width));
-  Rng rng(options.seed);
+  Rng rng(settings.options.seed);
   loaded.network = models::make_model<models::ImageClassifiers>(training.model, loaded.config, rng);
   observer.on_note(message(pictures.count(), " pictures of ", loaded.form.height, " x ", loaded.form.width,
                            " x ", loaded.form.channels, ", ", loaded.labels.size(), " classes, ",
@@ -133,7 +132,7 @@ TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& reques
   plan.network = loaded.network.get();
   plan.rule = rule_of(training);
   plan.schedule = schedule_of(training.schedule, training.warmup);
-  plan.options = options;
+  plan.options = settings.options;
   plan.passes = 10;
   plan.sizes.assign(static_cast<size_t>(pictures.count()), {1, 0});
   plan.batch_size = even_batch(pictures.count(), *training.batch);

@@ -14,6 +14,7 @@
 #include "models/registry/image_classifiers.h"
 #include "tasks/image_classifier.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 
 namespace fovea::tasks {
@@ -79,8 +80,7 @@ struct ImageFiles {
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's
 // accuracy (see run_training). `command` goes into the model card.
-TrainingOutcome train_image(const ImageFiles& files, const ImageTraining& training,
-                            const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_image(const ImageFiles& files, const TrainSettings<ImageTraining>& settings,
                             const std::string& command, RunObserver& observer,
                             const std::function<bool()>& should_stop);
 

@@ -86,36 +86,36 @@ void check_training(const PartitionTraining& training, const Json&) {
   require(training.batch >= 1, "batch: got ", training.batch, ", wanted at least 1");
 }
 
-TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTraining& requested,
-                                const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_partition(const PartitionFiles& files, const TrainSettings<PartitionTraining>& settings,
                                 const std::string& command, RunObserver& observer,
                                 const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<PartitionTraining>({requested, options, model_settings});
+  check_settings(settings);
   const bool drawn = files.train == kDrawnScenes;
-  require(drawn || !requested.scenes, "scenes applies to --train scenes only; got --train ", files.train);
-  require(files.valid == kDrawnScenes || !requested.valid_scenes,
+  require(drawn || !settings.training.scenes, "scenes applies to --train scenes only; got --train ",
+          files.train);
+  require(files.valid == kDrawnScenes || !settings.training.valid_scenes,
           "valid_scenes applies to --valid scenes only; got ",
           files.valid.empty() ? "no --valid" : "--valid " + files.valid);
-  PartitionTraining training = requested;
+  PartitionTraining training = settings.training;
   if (drawn && !training.scenes) training.scenes = 2000;
   const int64_t valid_scenes = training.valid_scenes.value_or(200);
   observer.on_note(drawn ? message("drawing ", *training.scenes, " scenes") : "reading " + files.train);
   const std::vector<data::ShipScene> scenes =
-      read_scenes({files.train, training.scenes.value_or(0), options.seed}, training.size);
+      read_scenes({files.train, training.scenes.value_or(0), settings.options.seed}, training.size);
   std::vector<data::ShipScene> valid;
   if (!files.valid.empty())
     valid = read_scenes({files.valid, valid_scenes, kValidationHarbours}, training.size);
   const RunFolder folder(
       files.out,
-      run_identity<PartitionTraining>({training, options, model_settings}, fingerprint(scenes),
+      run_identity<PartitionTraining>({training, settings.options, settings.model}, fingerprint(scenes),
                                       counted(static_cast<int64_t>(scenes.size()), "scene")),
       observer);
   LoadedPartitioner loaded;
   loaded.size = training.size;
   loaded.moments = moments_of(scenes);
-  loaded.config = models::model_config<models::Partitioners>(training.model, model_settings);
-  Rng rng(options.seed);
+  loaded.config = models::model_config<models::Partitioners>(training.model, settings.model);
+  Rng rng(settings.options.seed);
   loaded.network = models::make_model<models::Partitioners>(training.model, loaded.config, rng);
   int64_t ships = 0;
   for (const data::ShipScene& scene : scenes) ships += static_cast<int64_t>(scene.ships.size());
@@ -126,7 +126,7 @@ TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTrai
   plan.network = loaded.network.get();
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
-  plan.options = options;
+  plan.options = settings.options;
   plan.passes = 15;
   plan.sizes.assign(scenes.size(), {1, 0});
   plan.batch_size = training.batch;

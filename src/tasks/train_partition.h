@@ -14,6 +14,7 @@
 #include "models/registry/partitioners.h"
 #include "tasks/partition.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 
 namespace fovea::tasks {
@@ -67,8 +68,7 @@ struct PartitionFiles {
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's F1 (see
 // run_training). `command` goes into the model card.
-TrainingOutcome train_partition(const PartitionFiles& files, const PartitionTraining& training,
-                                const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_partition(const PartitionFiles& files, const TrainSettings<PartitionTraining>& settings,
                                 const std::string& command, RunObserver& observer,
                                 const std::function<bool()>& should_stop);
 

@@ -73,34 +73,32 @@ std::vector<std::string> columns_of(const SeriesTraining& training, const Json& 
 // What the two kinds of data have in common.
 struct Run {
   const SeriesFiles& files;
-  SeriesTraining training;
-  const Json& model_settings;
-  const train::TrainOptions& options;
+  TrainSettings<SeriesTraining> settings;
   const std::string& command;
   RunObserver& observer;
   const std::function<bool()>& should_stop;
 };
 
 void make_network(const Run& run, LoadedSeriesModel& loaded, int64_t outputs) {
-  loaded.model = run.training.model;
+  loaded.model = run.settings.training.model;
   loaded.config = models::model_config<models::SeriesModels>(
-      loaded.model, run.model_settings,
+      loaded.model, run.settings.model,
       Json{{"features", static_cast<int64_t>(loaded.columns.size())},
            {"known", static_cast<int64_t>(loaded.time_features.size())},
            {"window", loaded.steps_in},
            {"targets", loaded.targets},
            {"outputs", outputs}});
-  Rng rng(run.options.seed);
+  Rng rng(run.settings.options.seed);
   loaded.network = models::make_model<models::SeriesModels>(loaded.model, loaded.config, rng);
 }
 
 TrainingPlan plan_of(const Run& run, const LoadedSeriesModel& loaded, int64_t examples) {
-  const SeriesTraining& training = run.training;
+  const SeriesTraining& training = run.settings.training;
   TrainingPlan plan;
   plan.network = loaded.network.get();
   plan.rule = train::AdamW{.learning_rate = training.learning_rate, .weight_decay = training.weight_decay};
   plan.schedule = schedule_of(training.schedule, training.warmup);
-  plan.options = run.options;
+  plan.options = run.settings.options;
   plan.passes = 20;
   plan.sizes.assign(static_cast<size_t>(examples), {1, 0});
   plan.batch_size = *training.batch;
@@ -140,15 +138,15 @@ struct ForecastData {
 
 // The columns that the network reads, in its order. Those that it does not read need not hold numbers.
 data::SeriesTable read_train_table(const Run& run, LoadedSeriesModel& loaded) {
-  const SeriesTraining& training = run.training;
+  const SeriesTraining& training = run.settings.training;
   loaded.missing = data::missing_named(training.missing);
   loaded.time_column = training.time_column;
-  const bool all_read = channels_of(run.model_settings) == "mixed" && training.inputs.empty();
+  const bool all_read = channels_of(run.settings.model) == "mixed" && training.inputs.empty();
   if (!training.target.empty() && !all_read)
-    loaded.columns = columns_of(training, run.model_settings, {}, loaded.targets);
+    loaded.columns = columns_of(training, run.settings.model, {}, loaded.targets);
   data::SeriesTable table = data::read_series_table(run.files.train, table_options(loaded));
   if (loaded.columns.empty()) {
-    loaded.columns = columns_of(training, run.model_settings, table.columns, loaded.targets);
+    loaded.columns = columns_of(training, run.settings.model, table.columns, loaded.targets);
     table = data::with_columns(table, loaded.columns, run.files.train);
   }
   loaded.time_column = table.time_column;
@@ -161,7 +159,7 @@ ForecastData read_forecast(Run& run) {
   LoadedSeriesModel& loaded = data.loaded;
   const data::SeriesTable table = read_train_table(run, loaded);
   note_gaps(table, run.observer);
-  SeriesTraining& training = run.training;
+  SeriesTraining& training = run.settings.training;
   SeriesSplit& split = data.split;
   split.train = table.rows();
   if (!training.split.empty()) split = split_rows(training.split, table.rows());
@@ -197,7 +195,7 @@ SeriesOutcome train_forecast(Run run) {
   ForecastData data = errors_as<FileError>([&] { return read_forecast(run); });
   LoadedSeriesModel& loaded = data.loaded;
   const int64_t examples = data.split.train - loaded.steps_in - loaded.horizon + 1;
-  if (!run.training.batch) run.training.batch = batch_for(examples, 16, 64);
+  if (!run.settings.training.batch) run.settings.training.batch = batch_for(examples, 16, 64);
   make_network(run, loaded, loaded.horizon);
   const bool validated = data.valid_end > data.valid_begin;
   const int64_t every = (data.valid_end - data.valid_begin) / kMostValidated + 1;
@@ -205,10 +203,8 @@ SeriesOutcome train_forecast(Run run) {
     return score_forecasts(loaded, data.valid_rows, data.valid_begin, data.valid_end, every, data.valid_name);
   };
   if (validated) scores();  // a part that is too short is found before training
-  const RunFolder folder(run.files.out,
-                         run_identity<SeriesTraining>({run.training, run.options, run.model_settings},
-                                                      data.print, counted(data.split.train, "row")),
-                         run.observer);
+  const RunFolder folder(
+      run.files.out, run_identity(run.settings, data.print, counted(data.split.train, "row")), run.observer);
   run.observer.on_note(message(examples, " windows of ", loaded.steps_in, " steps, ", loaded.columns.size(),
                                " columns, ", loaded.targets, " to forecast by ", loaded.horizon, " steps, ",
                                loaded.network->parameter_count(), " parameters"));
@@ -261,7 +257,7 @@ struct CaseData {
 CaseData read_cases(const Run& run) {
   CaseData data;
   LoadedSeriesModel& loaded = data.loaded;
-  loaded.missing = data::missing_named(run.training.missing);
+  loaded.missing = data::missing_named(run.settings.training.missing);
   data.cases = data::read_series_cases(run.files.train, {loaded.missing});
   const data::SeriesCases& cases = data.cases;
   require(cases.target != data::CaseTarget::none, run.files.train,
@@ -271,7 +267,7 @@ CaseData read_cases(const Run& run) {
     check_same_form(data.valid, cases, run.files.valid);
   }
   const bool classes = cases.target == data::CaseTarget::classes;
-  require(classes || !run.training.smoothing, "smoothing applies to classes; ", run.files.train,
+  require(classes || !run.settings.training.smoothing, "smoothing applies to classes; ", run.files.train,
           " has numbers to learn");
   const auto all_equal = [](const auto& values) {
     return std::all_of(values.begin(), values.end(), [&](auto value) { return value == values[0]; });
@@ -329,15 +325,14 @@ SeriesOutcome train_cases(Run run) {
   CaseData data = errors_as<FileError>([&] { return read_cases(run); });
   LoadedSeriesModel& loaded = data.loaded;
   const bool classes = loaded.goal == SeriesGoal::classify;
-  if (!run.training.batch) run.training.batch = batch_for(data.cases.size(), 16, 64);
+  if (!run.settings.training.batch) run.settings.training.batch = batch_for(data.cases.size(), 16, 64);
   make_network(run, loaded, classes ? static_cast<int64_t>(loaded.labels.size()) : 1);
   errors_as<FileError>([&] {
     check_lengths(loaded, data.cases, run.files.train);
     check_lengths(loaded, data.valid, run.files.valid);
   });
   const RunFolder folder(run.files.out,
-                         run_identity<SeriesTraining>({run.training, run.options, run.model_settings},
-                                                      data.print, counted(data.cases.size(), "case")),
+                         run_identity(run.settings, data.print, counted(data.cases.size(), "case")),
                          run.observer);
   const std::string gives = classes ? message("one of ", loaded.labels.size(), " labels") : "a number";
   run.observer.on_note(message(data.cases.size(), " cases of ", data.cases.features, " features, ", gives,
@@ -349,7 +344,7 @@ SeriesOutcome train_cases(Run run) {
   plan.loss = [&](std::span<const int64_t> chosen, nn::Context& context) {
     return train::BatchLoss{
         loaded.network->loss(cases_at(values, data.cases, chosen), targets_at(data, chosen),
-                             run.training.smoothing.value_or(0), context),
+                             run.settings.training.smoothing.value_or(0), context),
         static_cast<double>(chosen.size())};
   };
   if (data.valid.size() > 0) plan.validate = [&] { return validate_cases(loaded, data.valid); };
@@ -428,15 +423,14 @@ void check_training(const SeriesTraining& training, const Json& model_settings) 
   if (!training.split.empty()) check_split(training.split);
 }
 
-SeriesOutcome train_series(const SeriesFiles& files, const SeriesTraining& training,
-                           const Json& model_settings, const train::TrainOptions& options,
+SeriesOutcome train_series(const SeriesFiles& files, const TrainSettings<SeriesTraining>& settings,
                            const std::string& command, RunObserver& observer,
                            const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<SeriesTraining>({training, options, model_settings});
-  check_form(files, training, model_settings);
+  check_settings(settings);
+  check_form(files, settings.training, settings.model);
   observer.on_note("reading " + files.train);
-  const Run run{files, training, model_settings, options, command, observer, should_stop};
+  const Run run{files, settings, command, observer, should_stop};
   return is_cases(files.train) ? train_cases(run) : train_forecast(run);
 }
 

@@ -13,6 +13,7 @@
 #include "models/registry/series_models.h"
 #include "tasks/series.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 
 namespace fovea::tasks {
@@ -89,8 +90,7 @@ struct SeriesOutcome : TrainingOutcome {
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation: the
 // lowest mean squared error of standardised forecasts or numbers, the highest accuracy of labels (see
 // run_training). `command` goes into the model card.
-SeriesOutcome train_series(const SeriesFiles& files, const SeriesTraining& training,
-                           const Json& model_settings, const train::TrainOptions& options,
+SeriesOutcome train_series(const SeriesFiles& files, const TrainSettings<SeriesTraining>& settings,
                            const std::string& command, RunObserver& observer,
                            const std::function<bool()>& should_stop);
 

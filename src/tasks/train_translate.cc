@@ -194,25 +194,26 @@ void check_training(const TranslateTraining& training, const Json& model_setting
       "none");
 }
 
-TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& requested,
-                                const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_translate(const TranslateFiles& files, const TrainSettings<TranslateTraining>& settings,
                                 const std::string& command, TranslateObserver& observer,
                                 const std::function<bool()>& should_stop) {
   require(!files.out.empty(), "out: no directory was given for the model");
-  check_settings<TranslateTraining>({requested, options, model_settings});
-  if (files.valid_source.empty()) check_unvalidated(requested);
+  check_settings(settings);
+  if (files.valid_source.empty()) check_unvalidated(settings.training);
   // A model that cannot be read leaves no folder behind.
-  const bool tuned = !requested.from.empty();
-  LoadedTranslator loaded = tuned ? read_translation(requested.from, "float32") : LoadedTranslator{};
-  const data::ParallelText text = read_pairs(files.train_source, files.train_target, requested.skip_bad);
+  const bool tuned = !settings.training.from.empty();
+  LoadedTranslator loaded = tuned ? read_translation(settings.training.from, "float32") : LoadedTranslator{};
+  const data::ParallelText text =
+      read_pairs(files.train_source, files.train_target, settings.training.skip_bad);
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text());
   const data::ParallelText valid_text =
-      files.valid_source.empty() ? data::ParallelText{}
-                                 : read_pairs(files.valid_source, files.valid_target, requested.skip_bad);
-  TranslateTraining training = requested;
-  fit_to_data(text, model_settings, training);
+      files.valid_source.empty()
+          ? data::ParallelText{}
+          : read_pairs(files.valid_source, files.valid_target, settings.training.skip_bad);
+  TranslateTraining training = settings.training;
+  fit_to_data(text, settings.model, training);
   const RunFolder folder(files.out,
-                         run_identity<TranslateTraining>({training, options, model_settings},
+                         run_identity<TranslateTraining>({training, settings.options, settings.model},
                                                          fingerprint(text), counted(text.size(), "pair")),
                          observer);
 
@@ -220,8 +221,8 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
       folder.tokenizers([&] { return tuned ? loaded.tokenizers : learn(training, text, observer); });
   if (!tuned) {
     loaded.model = training.model;
-    loaded.config = config_for(training.model, model_settings, loaded.tokenizers);
-    Rng rng(options.seed);
+    loaded.config = config_for(training.model, settings.model, loaded.tokenizers);
+    Rng rng(settings.options.seed);
     loaded.network = models::make_model<models::Translators>(training.model, loaded.config, rng);
   }
   const data::ParallelIds ids = data::encode_parallel(text, loaded.tokenizers, training.max_length);
@@ -239,7 +240,7 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTrai
   plan.network = loaded.network.get();
   plan.rule = train::Adam{.learning_rate = training.learning_rate, .beta2 = 0.98, .epsilon = 1e-9};
   plan.schedule = schedule_of(training.schedule, training.warmup);
-  plan.options = options;
+  plan.options = settings.options;
   plan.passes = tuned ? 3 : 40;
   for (int64_t i = 0; i < ids.size(); ++i)
     plan.sizes.push_back({ids.target.length(i) + 1, ids.source.length(i) + 1});

@@ -13,6 +13,7 @@
 #include "io/json.h"
 #include "models/registry/translators.h"
 #include "tasks/setting.h"
+#include "tasks/train_settings.h"
 #include "tasks/training_run.h"
 #include "tasks/translator.h"
 #include "train/trainer.h"
@@ -104,8 +105,7 @@ class TranslateObserver : public RunObserver {
 
 // Trains, or resumes, in files.out; leaves there a model folder with the best weights by validation's BLEU
 // (see run_training). `command` goes into the model card.
-TrainingOutcome train_translate(const TranslateFiles& files, const TranslateTraining& training,
-                                const Json& model_settings, const train::TrainOptions& options,
+TrainingOutcome train_translate(const TranslateFiles& files, const TrainSettings<TranslateTraining>& settings,
                                 const std::string& command, TranslateObserver& observer,
                                 const std::function<bool()>& should_stop);
 

@@ -51,7 +51,7 @@ class CaptionTest : public testing::Test {
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
-    return train_caption(files_, training_, settings_, options_, "a test", observer_, stop);
+    return train_caption(files_, {training_, options_, settings_}, "a test", observer_, stop);
   }
   std::string weights() const { return read_text(files_.out / "model.safetensors"); }
 
@@ -238,7 +238,7 @@ TEST_F(CaptionTest, RefusesWhatItCannotUseNamingIt) {
     Json settings = settings_;
     change(files, training, settings);
     return error_of([&] {
-      train_caption(files, training, settings, options_, "a test", observer_, [] { return false; });
+      train_caption(files, {training, options_, settings}, "a test", observer_, [] { return false; });
     });
   };
   write_atomically(folder_ / "list", "99.png\n");

@@ -64,7 +64,7 @@ class ClassifyTest : public testing::Test {
 
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     RunObserver observer;
-    return train_classify(files_, training_, settings_, options_, "a test", observer, stop);
+    return train_classify(files_, {training_, options_, settings_}, "a test", observer, stop);
   }
   std::string complaint() {
     try {
@@ -411,7 +411,8 @@ TEST_F(ClassifyTest, AResumedRunNamesTheOneSettingThatCannotChangeAndAppliesTheO
   settings_["dropout"] = 0.2;
   options_.steps = 8;
   EXPECT_EQ(
-      train_classify(files_, training_, settings_, options_, "a test", notes, [] { return false; }).step, 8);
+      train_classify(files_, {training_, options_, settings_}, "a test", notes, [] { return false; }).step,
+      8);
   EXPECT_THAT(notes.all, HasSubstr("learning_rate was '0.01' so far; the run continues with '0.02'"));
   EXPECT_THAT(notes.all, HasSubstr("dropout was '0.1' so far; the run continues with '0.2'"));
 }
@@ -420,7 +421,7 @@ TEST_F(ClassifyTest, DefaultsFollowFromTheSizeOfTheData) {
   Notes notes;
   options_.steps = 2;
   training_ = {};
-  train_classify(files_, training_, settings_, options_, "a test", notes, [] { return false; });
+  train_classify(files_, {training_, options_, settings_}, "a test", notes, [] { return false; });
   const Json run = load_json(files_.out / "run.json")["settings"];
   EXPECT_EQ(run["tokenizer"], "words");
   EXPECT_EQ(run["batch_tokens"], 512);
@@ -434,7 +435,7 @@ TEST_F(ClassifyTest, WithTimeLeftARunOnFewTextsEndsAfterFifteenPasses) {
   training_.batch_tokens = 64;  // a pass of 20 to 80 steps
   Notes notes;
   const TrainingOutcome outcome =
-      train_classify(files_, training_, settings_, options_, "a test", notes, [] { return false; });
+      train_classify(files_, {training_, options_, settings_}, "a test", notes, [] { return false; });
   EXPECT_THAT(notes.all, HasSubstr("steps, or as many as fit in the time"));
   EXPECT_EQ(outcome.outcome, train::Outcome::finished);
   EXPECT_GE(outcome.step, 300);

@@ -56,7 +56,7 @@ class ClipTest : public testing::Test {
 
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     RunObserver observer;
-    return train_clip(files_, training_, settings_, options_, "a test", observer, stop);
+    return train_clip(files_, {training_, options_, settings_}, "a test", observer, stop);
   }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 

@@ -56,7 +56,7 @@ class GlimpseTest : public testing::Test {
 
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     RunObserver observer;
-    return train_glimpse(files_, training_, settings_, options_, "a test", observer, stop);
+    return train_glimpse(files_, {training_, options_, settings_}, "a test", observer, stop);
   }
   fs::path folder_;
   GlimpseFiles files_;

@@ -46,7 +46,7 @@ class ImageTest : public testing::Test {
 
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     RunObserver observer;
-    return train_image(files_, training_, settings_, options_, "a test", observer, stop);
+    return train_image(files_, {training_, options_, settings_}, "a test", observer, stop);
   }
   void expect_same_bytes_after_an_interruption() {
     train();
@@ -175,7 +175,7 @@ TEST_F(ImageTest, FilesThatAreLeftOutAreNamed) {
     std::string& all_;
   } observer(notes);
   options_.steps = 1;
-  train_image(files_, training_, settings_, options_, "test", observer, [] { return false; });
+  train_image(files_, {training_, options_, settings_}, "test", observer, [] { return false; });
   EXPECT_THAT(notes, HasSubstr("note: 1 of the files in"));
 }
 

@@ -128,8 +128,8 @@ TEST_F(LongModels, TrainedClassifiersKeepTheirChoicesAndAreReadBack) {
     options.steps = 3;
     Json choices{{"global", "first ,"}};
     if (type == "big_bird") choices["random_blocks"] = "none";
-    train_classify({path("train.tsv").string(), "", path("out-" + type)}, training, choices, options, "test",
-                   observer, [] { return false; });
+    train_classify({path("train.tsv").string(), "", path("out-" + type)}, {training, options, choices},
+                   "test", observer, [] { return false; });
     const Json config = load_json(path("out-" + type) / "config.json");
     EXPECT_EQ(config["global_tokens"], "first ,");
     EXPECT_EQ(config.value("random_blocks", ""), type == "big_bird" ? "none" : "");
@@ -141,9 +141,9 @@ TEST_F(LongModels, TrainedClassifiersKeepTheirChoicesAndAreReadBack) {
   ClassifyTraining training;
   training.from = path("longformer").string();
   EXPECT_THAT(error_of([&] {
-                train_classify({path("train.tsv").string(), "", path("new")}, training,
-                               {{"random_blocks", "none"}}, ClassifyTraining::options(), "test", observer,
-                               [] { return false; });
+                train_classify({path("train.tsv").string(), "", path("new")},
+                               {training, ClassifyTraining::options(), {{"random_blocks", "none"}}}, "test",
+                               observer, [] { return false; });
               }),
               HasSubstr("random blocks are for BigBird"));
   EXPECT_FALSE(fs::exists(path("new")));
@@ -167,7 +167,7 @@ TEST_F(LongModels, AddedGlobalTokensAreTrainedStoredAndShown) {
       train::TrainOptions options = ClassifyTraining::options();
       options.steps = 6;
       int steps = 0;
-      train_classify({path("train.tsv").string(), "", path(out)}, training, choices, options, "test",
+      train_classify({path("train.tsv").string(), "", path(out)}, {training, options, choices}, "test",
                      observer, [&] { return ++steps == stop_at; });
     };
     const auto weights = [&](const std::string& out) { return read_text(path(out) / "model.safetensors"); };
@@ -200,8 +200,9 @@ TEST_F(LongModels, AddedGlobalTokensAreTrainedStoredAndShown) {
   ClassifyTraining training;
   training.from = path("bert").string();
   EXPECT_THAT(error_of([&] {
-                train_classify({path("train.tsv").string(), "", path("new")}, training, {{"added_global", 2}},
-                               ClassifyTraining::options(), "test", observer, [] { return false; });
+                train_classify({path("train.tsv").string(), "", path("new")},
+                               {training, ClassifyTraining::options(), {{"added_global", 2}}}, "test",
+                               observer, [] { return false; });
               }),
               HasSubstr("for Longformer and BigBird"));
 }

@@ -53,7 +53,7 @@ class MarianFolder : public ::testing::Test {
     train::TrainOptions options = settings.options;
     options.save_every = 4;
     options.validate_every = 6;
-    return train_translate(files, settings.training, settings.model, options, "a test", observer, stop);
+    return train_translate(files, {settings.training, options, settings.model}, "a test", observer, stop);
   }
   TemporaryDirectory folder_;
 };

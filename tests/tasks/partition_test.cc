@@ -23,7 +23,7 @@ class PartitionTest : public testing::Test {
  protected:
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     RunObserver observer;
-    return train_partition(files_, training_, settings_, options_, "a test", observer, stop);
+    return train_partition(files_, {training_, options_, settings_}, "a test", observer, stop);
   }
   TemporaryDirectory directory_;
   PartitionFiles files_{"scenes", "scenes", directory_.path() / "model"};

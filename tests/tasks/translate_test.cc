@@ -53,7 +53,7 @@ class TranslateTest : public testing::Test {
 
   TrainingOutcome train(const std::function<bool()>& stop = [] { return false; }) {
     TranslateObserver observer;
-    return train_translate(files_, training_, settings_, options_, "a test", observer, stop);
+    return train_translate(files_, {training_, options_, settings_}, "a test", observer, stop);
   }
 
   fs::path folder_;
@@ -114,7 +114,7 @@ TEST_F(TranslateTest, TheFolderHoldsTheAverageOfTheLastCheckpointsWhereItIsBette
   files_.valid_source.clear();
   files_.valid_target.clear();
   const auto run = [&] {
-    return train_translate(files_, training_, settings_, options_, "a test", notes, [] { return false; });
+    return train_translate(files_, {training_, options_, settings_}, "a test", notes, [] { return false; });
   };
   EXPECT_EQ(run().averaged, 3);
   EXPECT_THAT(notes.all, testing::HasSubstr("the model is the average of the last 3 checkpoints"));
