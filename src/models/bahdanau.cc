@@ -174,8 +174,12 @@ Tensor Bahdanau::attend(const State& state, const Tensor& from_state) const {
   const int64_t gates = 3 * config_.width, rest = from_state.size(1) - gates;
   const Tensor query = rest > 0 ? nn::columns(from_state, gates, rest) : state.hidden;
   const RunScore score = attention ? attention->score() : RunScore{};
-  return state.source.attend(nn::step_score(score, config_.width), query, runs, 0,
-                             attention ? attention->selection() : soft());
+  nn::SentenceKeys::Options options{.score = nn::step_score(score, config_.width), .step = state.step};
+  if (attention) {
+    options.selection = attention->selection();
+    options.place_terms = attention->place_terms();
+  }
+  return state.source.attend(options, query, runs);
 }
 
 Tensor Bahdanau::step(State& state, std::span<const int32_t> tokens) const {

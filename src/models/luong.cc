@@ -206,8 +206,12 @@ Tensor Luong::attend(const State& state, const Tensor& h) const {
     run.keys = {seen.first, seen.count};
   }
   const Tensor query = projects ? nn::columns(from_state, width, score.d) : h;
-  const Tensor sum =
-      state.source.attend(score, query, runs, predicts ? attention.sigma() : 0, attention.selection());
+  const Tensor sum = state.source.attend({.score = score,
+                                          .sigma = attention.sigma(),
+                                          .selection = attention.selection(),
+                                          .place_terms = attention.place_terms(),
+                                          .step = state.step},
+                                         query, runs);
   const Tensor own = nn::columns(from_state, 0, width);
   kernels::axpy(1, own.data(), sum.data(), sum.count());
   kernels::unary(kernels::Unary::tanh, sum.data(), sum.data(), sum.count());

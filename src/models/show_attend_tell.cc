@@ -224,7 +224,7 @@ Tensor ShowAttendTell::step(State& state, std::span<const int32_t> tokens) const
   std::vector<nn::SentenceKeys::Run> runs;
   for (int64_t r = 0; r < state.places.rows(); ++r)
     runs.push_back({{0, static_cast<int32_t>(state.places.keys_of(r))}});
-  Var seen(state.places.attend(score, query, runs, 0, attention.selection()));
+  Var seen(state.places.attend({.score = score, .selection = attention.selection()}, query, runs));
   if (gate_weight.defined())
     seen = seen * sigmoid(Var(nn::columns(from_state, gates + (projects ? score.d : 0), 1)));
   const Tensor from_context = from_context_(seen).value();

@@ -57,10 +57,15 @@ Var columns(const Var& x, int64_t begin, int64_t count) {
 class StepAttention {
  public:
   StepAttention(const Selection& selection, const RunScore& score, const Var& keys, const Var& values,
-                Context& context)
-      : selection_(selection), score_(score), keys_(keys), values_(values), context_(context) {
+                Context& context, const PlaceTerms* place_terms = nullptr)
+      : selection_(selection),
+        score_(score),
+        keys_(keys),
+        values_(values),
+        context_(context),
+        place_terms_(place_terms) {
     counts_choices_ = !context.rows_of_example.empty();
-    if (selection == soft()) repeated_.emplace(keys, values, score);
+    if (selection == soft() && place_terms == nullptr) repeated_.emplace(keys, values, score);
   }
   // Keeps the weights, [steps, longest run] of all steps.
   void keep_weights(const KeyRuns& runs) { weights_ = Tensor::zeros({runs.queries(), runs.longest}); }
@@ -107,8 +112,16 @@ class StepAttention {
       context_.rows_of_example.assign(runs.query_begin.size() - 1, 0);
       for (const int32_t s : step.sentences) context_.rows_of_example[static_cast<size_t>(s)] = 1;
     }
-    ChosenRuns seen = attend_runs_by(selection_, {query, keys_, values_, first, count, score_, gaussian},
-                                     context_, weights_.defined());
+    std::vector<QueryPlace> places;
+    if (place_terms_ != nullptr)
+      for (size_t r = 0; r < step.tokens.size(); ++r) {
+        const auto s = static_cast<size_t>(step.sentences[r]);
+        places.push_back(place_at(step.tokens[r] - runs.query_begin[s], runs.key_begin[s],
+                                  runs.key_begin[s + 1] - runs.key_begin[s]));
+      }
+    ChosenRuns seen = attend_runs_by(
+        selection_, {query, keys_, values_, first, count, score_, gaussian, place_terms_, places}, context_,
+        weights_.defined());
     entropy_ = seen.entropy;
     return {seen.out, seen.weights.defined() ? Var(seen.weights) : Var()};
   }
@@ -117,7 +130,8 @@ class StepAttention {
   const RunScore& score_;
   const Var &keys_, &values_;
   Context& context_;
-  std::optional<RepeatedRuns> repeated_;  // where the selection is one that the kernel does
+  const PlaceTerms* place_terms_;
+  std::optional<RepeatedRuns> repeated_;  // where the kernel can compute it
   Tensor weights_;
   Var entropy_;
   bool counts_choices_;
@@ -143,7 +157,8 @@ AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRun
                                        bool want_weights) {
   const int64_t hidden = decoder.weight.size(1), extra = decoder.values.size(1) - 3 * hidden;
   const std::vector<Step> steps = steps_of(runs);
-  StepAttention attend_step(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
+  StepAttention attend_step(attention.selection(), decoder.score, decoder.keys, decoder.values, context,
+                            attention.place_terms());
   if (want_weights) attend_step.keep_weights(runs);
   const RepeatedLinear from_state(decoder.weight, decoder.bias);
   const std::optional<RepeatedLinear> query_of = repeated(decoder.query_weight, decoder.query_bias);
@@ -166,7 +181,8 @@ FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
   const std::vector<Step> steps = steps_of(runs);
   const auto layers = static_cast<int64_t>(decoder.layers.size());
   const int64_t sentences = decoder.h.size(1), hidden = decoder.h.size(2);
-  StepAttention attend_step(attention.selection(), decoder.score, decoder.keys, decoder.values, context);
+  StepAttention attend_step(attention.selection(), decoder.score, decoder.keys, decoder.values, context,
+                            attention.place_terms());
   if (want_weights) attend_step.keep_weights(runs);
   std::vector<LstmState> state;
   for (int64_t l = 0; l < layers; ++l)

@@ -5,29 +5,28 @@
 #include <cmath>
 
 #include "attention/attention.h"
+#include "attention/compile.h"
 #include "autograd/ops.h"
 #include "nn/init.h"
 #include "nn/positions.h"
-#include "nn/runs.h"
 
 namespace fovea::nn {
 namespace {
 
 // What runs of keys can follow: a window of neighbouring keys, or none (null).
 const patterns::Window* window_of(const AttentionSpec& spec) {
-  return std::get_if<patterns::Window>(&spec.pattern.node());
+  const auto* const window = std::get_if<patterns::Window>(&spec.pattern.node());
+  return window != nullptr && window->dilation == 1 ? window : nullptr;
 }
 
 void check_alignment(const AttentionSpec& spec) {
+  check(spec);
   const std::string text = to_string(spec);
-  Terms only_gaussian;
-  only_gaussian.gaussian = spec.terms.gaussian;
-  require(spec.terms == only_gaussian, "attention: got '", text,
-          "'; of the terms, the alignment of a recurrent decoder takes gaussian(sigma) only");
+  require(!spec.terms.bias, "attention: got '", text,
+          "'; a bias is an array for one call; wanted alibi, relative, soft_cap, sink or gaussian");
+  // Sentences differ in length: the pattern must have a meaning in each of them, for a decoder of one head.
+  compile(within({1}, spec.pattern), {.queries = 1, .keys = 1});
   const patterns::Window* const window = window_of(spec);
-  require(window != nullptr ? window->dilation == 1 && window->left >= 0 && window->right >= 0
-                            : spec.pattern == full(),
-          "attention: got '", text, "'; the pattern of a recurrent decoder is full or window(left,right)");
   require(
       spec.terms.gaussian == 0 || (window != nullptr && window->left == window->right && window->left >= 1),
       "attention: got '", text,
@@ -36,6 +35,15 @@ void check_alignment(const AttentionSpec& spec) {
       spec.selection.kind != SelectionKind::argmax,
       "attention: selection argmax: no gradient reaches queries and keys through it; choose hard or gumbel(1), "
       "which take the largest score at use");
+}
+
+// What runs of keys and a predicted place cannot say of a spec, without its parameters.
+std::optional<PlaceTerms> place_terms_of(const AttentionSpec& spec) {
+  PlaceTerms rest{.terms = spec.terms};
+  rest.terms.gaussian = 0;
+  if (window_of(spec) == nullptr) rest.pattern = spec.pattern;
+  if (rest.pattern == full() && rest.terms == Terms{}) return std::nullopt;
+  return rest;
 }
 
 bool by_location(const DecoderAttentionOptions& options) {
@@ -89,6 +97,10 @@ DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& 
     position_W_ = add_parameter("position.W", xavier_uniform({hidden, dq}, rng));
     position_v_ = add_parameter("position.v", uniform({hidden}, -bound, bound, rng));
   }
+  place_terms_ = place_terms_of(options.spec);
+  if (const int64_t buckets = options.spec.terms.relative.buckets; buckets != 0)
+    place_terms_->relative = add_parameter("relative", normal({buckets, 1}, 0, 0.02f, rng));
+  if (options.spec.terms.sink) place_terms_->sink = add_parameter("sink", constant({1}, 0));
 }
 
 Var DecoderAttention::key_weight() const {
@@ -206,11 +218,17 @@ Var DecoderAttention::operator()(const Var& states, const Var& keys, const Var& 
   const Var query = weight.defined() ? linear(states, weight, b_) : states;
   const RunGaussian gaussian = predicts() ? predict(states, runs) : RunGaussian{};
   const bool shown = attention_observer() != nullptr;
-  const SeenRuns seen =
-      fused(context)
-          ? attend_runs(query, keys, values, runs, score(), gaussian, shown)
-          : attend_runs_by(selection(), {query, keys, values, runs.first, runs.count, score(), gaussian},
-                           context, shown);
+  std::vector<QueryPlace> places;
+  if (place_terms_)
+    for (size_t s = 0; s + 1 < runs.query_begin.size(); ++s)
+      for (int64_t i = runs.query_begin[s]; i < runs.query_begin[s + 1]; ++i)
+        places.push_back(
+            place_at(i - runs.query_begin[s], runs.key_begin[s], runs.key_begin[s + 1] - runs.key_begin[s]));
+  const SeenRuns seen = fused(context) ? attend_runs(query, keys, values, runs, score(), gaussian, shown)
+                                       : attend_runs_by(selection(),
+                                                        {query, keys, values, runs.first, runs.count, score(),
+                                                         gaussian, place_terms(), places},
+                                                        context, shown);
   show(name, runs, seen.weights);
   return seen.out;
 }

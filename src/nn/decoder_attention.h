@@ -1,9 +1,11 @@
-// The attention of a recurrent decoder: any score, over the whole source sentence or a window in it.
+// The attention of a recurrent decoder: any score, over the whole source sentence or a part of it.
 //
-// The layer says how queries meet keys and which they see; attend_runs() and attentive_gru() compute the attention.
+// The layer says how queries meet keys and which they see; attend_runs() and attentive_gru() compute the attention, and
+// attend_runs_by() what those cannot.
 // Keys are projected once for a sentence. Values are the caller's.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "attention/spec.h"
 #include "autograd/ops_attentive.h"
 #include "nn/module.h"
+#include "nn/runs.h"
 
 namespace fovea::nn {
 
@@ -31,9 +34,10 @@ AttentionSpec alignment_spec(const std::string& text, const AlignmentNames& name
 
 struct DecoderAttentionOptions {
   int64_t query_width = 0, key_width = 0;
-  // Any score and any selection. All selections but soft take the general path, which is slower: a step and a query at
-  // a time. The pattern is full, or window(left,right) around the token's own place among the keys, and around a
-  // predicted place where the term gaussian(sigma) is there.
+  // Any score, any selection, and any pattern that means the same in every sentence: token t stands at key t, after the
+  // source's end at its last key, and patterns and terms count from there. With the term gaussian(sigma) the pattern is
+  // window(n,n), around a predicted place. The fused kernels compute full and window(left,right) with soft selection
+  // and no other term. The rest takes the general path, which is slower: a step and a query at a time.
   AttentionSpec spec = {.score = additive()};
   int64_t hidden = 0;  // of additive and concat scores, and of the predicted place; 0: the query's width
   int64_t max_positions = 256;  // score location: keys after that many are not seen
@@ -41,7 +45,7 @@ struct DecoderAttentionOptions {
 
 // Parameters: W, U, b, v of the score as AttentionParameters has them; key [Dq, Dk] for the scores by dot
 // product where widths differ; table [max_positions, Dq] for location; position.W [hidden, Dq] and
-// position.v [hidden] for local_p.
+// position.v [hidden] for local_p; relative [buckets, 1] and sink [1] of these terms.
 class DecoderAttention : public Module {
  public:
   // Throws Error on a spec that it cannot compute.
@@ -57,12 +61,15 @@ class DecoderAttention : public Module {
   Var query_bias() const;
   RunScore score() const;
   const Selection& selection() const { return options_.spec.selection; }
-  // Whether the fused kernels (attend_runs, attentive_gru, attentive_lstm) can compute the spec: they know the
-  // softmax alone. Otherwise see nn/attentive_steps.h.
+  // What a run of keys and a predicted place cannot say, or null.
+  const PlaceTerms* place_terms() const { return place_terms_ ? &*place_terms_ : nullptr; }
+  // Whether the fused kernels (attend_runs, attentive_gru, attentive_lstm) can compute the spec: they know runs of keys
+  // and the softmax. Otherwise see nn/attentive_steps.h.
   bool fused(const Context& context) const {
-    return selection() == soft() || (selection().kind == SelectionKind::soft && !context.training);
+    return !place_terms_ &&
+           (selection() == soft() || (selection().kind == SelectionKind::soft && !context.training));
   }
-  // What each query sees before a place is predicted: for local_p the whole sentence.
+  // The run of keys within which each query sees, before a place is predicted: for local_p the whole sentence.
   KeyRuns runs(std::span<const int64_t> queries, std::span<const int64_t> keys) const;
   // local_p: the predicted places p = S sigmoid(v^T tanh(W state) / sqrt(hidden)) of states [queries, Dq],
   // counted among all keys. Narrows the runs to the keys within the window.
@@ -92,6 +99,7 @@ class DecoderAttention : public Module {
 
  private:
   DecoderAttentionOptions options_;
+  std::optional<PlaceTerms> place_terms_;
   Var W_, U_, b_, v_, key_, table_, position_W_, position_v_;
 };
 

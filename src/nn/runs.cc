@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/kernel_call.h"
 #include "autograd/ops.h"
 #include "nn/choices.h"
 
@@ -54,14 +55,60 @@ void show_runs(const ShownAs& as, const Score& score, const KeyRuns& runs, const
 
 namespace {
 
+// Of the terms that count from a query's place, those that attend() takes as a bias: in a call of one query and a run of
+// keys, it would count from the run's last key.
+bool biases(const PlaceTerms* terms) {
+  return terms != nullptr && (terms->terms.alibi || terms->terms.relative.buckets != 0);
+}
+
 // The score of queries and keys that are projected already, as the algebra says it.
-AttentionSpec spec_of_runs(const RunScore& score, const Selection& selection, float sigma) {
+AttentionSpec spec_of_runs(const RunQueries& queries, const Selection& selection) {
+  const RunScore& score = queries.score;
   AttentionSpec spec{
       .score = score.family == kernels::ScoreFamily::additive ? additive() : scaled_dot(1 / score.scale),
       .selection = selection};
-  spec.terms.gaussian = sigma;
+  if (queries.gaussian.centre.defined()) spec.terms.gaussian = queries.gaussian.sigma;
+  if (queries.place_terms != nullptr) {
+    spec.terms.soft_cap = queries.place_terms->terms.soft_cap;
+    spec.terms.sink = queries.place_terms->terms.sink;
+    spec.terms.bias = biases(queries.place_terms);
+  }
   return spec;
 }
+
+// A run of keys as a query at some place sees it: `first` is the first key of the run, counted in the sentence.
+struct PlacedRun {
+  const PlaceTerms& terms;
+  const QueryPlace& at;
+  int64_t first, count;
+
+  // The pattern's row of that place: place and keys are those of one sequence, so that both alignments agree.
+  Pattern pattern() const {
+    if (terms.pattern == full()) return full();
+    return predicate("place", [run = *this](int64_t, int64_t, int64_t key) {
+      return allowed(
+          run.terms.pattern,
+          {.queries = run.at.keys, .keys = run.at.keys, .query = run.at.place, .key = run.first + key});
+    });
+  }
+  // alibi and relative positions: [1, 1, 1, count].
+  Var bias() const {
+    const Tensor alibi = Tensor::zeros({count});
+    if (terms.terms.alibi) {
+      const float slope = default_slopes(1)[0];
+      for (int64_t j = 0; j < count; ++j)
+        alibi.data()[j] = -slope * static_cast<float>(std::abs(first + j - at.place));
+    }
+    Var sum(alibi);
+    if (terms.terms.relative.buckets != 0) {
+      std::vector<int32_t> buckets;
+      for (int64_t j = 0; j < count; ++j)
+        buckets.push_back(static_cast<int32_t>(relative_bucket(terms.terms.relative, first + j - at.place)));
+      sum = sum + reshape(gather(terms.relative, buckets), {count});
+    }
+    return reshape(sum, {1, 1, 1, count});
+  }
+};
 
 // Observes nothing.
 struct NoObserver : AttentionObserver {
@@ -101,6 +148,11 @@ ChosenRuns attend_side_by_side(const Var& q, const RunQueries& queries, const At
 
 }  // namespace
 
+QueryPlace place_at(int64_t step, int64_t begin, int64_t keys) {
+  return {static_cast<int32_t>(std::min(step, keys - 1)), static_cast<int32_t>(begin),
+          static_cast<int32_t>(keys)};
+}
+
 ChosenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
                           bool want_weights) {
   NoObserver no_observer;
@@ -109,13 +161,16 @@ ChosenRuns attend_runs_by(const Selection& selection, const RunQueries& queries,
   if (count == 0) return {{Var(Tensor::zeros({0, dv})), Tensor::zeros({0, 0})}};
   const Var q = queries.score.unit_query ? unit_rows(queries.q) : queries.q;
   const bool local = queries.gaussian.centre.defined();
-  const AttentionSpec spec = spec_of_runs(queries.score, selection, local ? queries.gaussian.sigma : 0);
+  const PlaceTerms* const place_terms = queries.place_terms;
+  FOVEA_ASSERT(place_terms == nullptr || static_cast<int64_t>(queries.places.size()) == count);
+  AttentionSpec spec = spec_of_runs(queries, selection);
   AttentionRequest request{.training = context.training, .weights = want_weights};
   if (queries.score.family == kernels::ScoreFamily::additive) {
     request.projected = true;
     request.parameters.v = queries.score.vector;
   }
-  if (context.training && !local && side_by_side(queries))
+  if (spec.terms.sink) request.parameters.sink = place_terms->sink;
+  if (context.training && !local && place_terms == nullptr && side_by_side(queries))
     return attend_side_by_side(q, queries, spec, request, context);
   const int64_t longest = *std::max_element(queries.count.begin(), queries.count.end());
   ChosenRuns result;
@@ -127,6 +182,12 @@ ChosenRuns attend_runs_by(const Selection& selection, const RunQueries& queries,
     if (local) {
       const Var begin(Tensor::full({1}, static_cast<float>(first)));
       request.parameters.position = reshape(slice(queries.gaussian.centre, 0, i, 1) - begin, {1, 1, 1});
+    }
+    if (place_terms != nullptr) {
+      const QueryPlace& at = queries.places[static_cast<size_t>(i)];
+      const PlacedRun run{*place_terms, at, first - at.begin, keys};
+      spec.pattern = run.pattern();
+      if (spec.terms.bias) request.parameters.bias = run.bias();
     }
     const AttentionResult one =
         attend(one_head(slice(q, 0, i, 1)), one_head(slice(queries.k, 0, first, keys)),

@@ -5,7 +5,6 @@
 #include "base/parallel.h"
 #include "kernels/scratch.h"
 #include "kernels/vector/rows.h"
-#include "nn/runs.h"
 
 namespace fovea::nn {
 
@@ -48,8 +47,9 @@ void SentenceKeys::reorder(std::span<const int32_t> parents) {
   sentence_ = std::move(picked);
 }
 
-Tensor SentenceKeys::attend_by(const Selection& selection, const kernels::RunScore& score,
-                               const Tensor& queries, std::span<const Run> runs, float sigma) const {
+Tensor SentenceKeys::attend_by_algebra(const Options& options, const Tensor& queries,
+                                       std::span<const Run> runs) const {
+  const kernels::RunScore& score = options.score;
   RunScore of_vars{.family = score.family, .scale = score.scale, .unit_query = score.unit_query};
   if (score.vector != nullptr)
     of_vars.vector = Var(Tensor::from({score.vector, score.vector + score.d}, {score.d}));
@@ -60,15 +60,18 @@ Tensor SentenceKeys::attend_by(const Selection& selection, const kernels::RunSco
     const auto& [run, centre] = runs[static_cast<size_t>(r)];
     const int64_t begin = begin_[static_cast<size_t>(sentence_[static_cast<size_t>(r)])];
     RunGaussian gaussian;
-    if (sigma > 0) gaussian = {Var(Tensor::full({1}, centre)), sigma};
-    const Var seen = attend_runs_by(selection,
+    if (options.sigma > 0) gaussian = {Var(Tensor::full({1}, centre)), options.sigma};
+    const QueryPlace place = place_at(options.step, 0, keys_of(r));
+    const Var seen = attend_runs_by(options.selection,
                                     {.q = Var(queries.narrow(0, r, 1)),
                                      .k = Var(keys_.narrow(0, begin, keys_of(r))),
                                      .v = Var(values_.narrow(0, begin, keys_of(r))),
                                      .first = {&run.first, 1},
                                      .count = {&run.count, 1},
                                      .score = of_vars,
-                                     .gaussian = gaussian},
+                                     .gaussian = gaussian,
+                                     .place_terms = options.place_terms,
+                                     .places = {&place, 1}},
                                     use)
                          .out;
     out.narrow(0, r, 1).copy_from(seen.value());
@@ -76,9 +79,9 @@ Tensor SentenceKeys::attend_by(const Selection& selection, const kernels::RunSco
   return out;
 }
 
-Tensor SentenceKeys::attend(const kernels::RunScore& score, const Tensor& queries, std::span<const Run> runs,
-                            float sigma, const Selection& selection) const {
-  if (selection.kind != SelectionKind::soft) return attend_by(selection, score, queries, runs, sigma);
+Tensor SentenceKeys::attend(const Options& options, const Tensor& queries, std::span<const Run> runs) const {
+  if (options.selection.kind != SelectionKind::soft || options.place_terms != nullptr)
+    return attend_by_algebra(options, queries, runs);
   const int64_t d = keys_.size(1), dv = values_.size(1);
   FOVEA_ASSERT(queries.size(0) == rows() && queries.size(1) == d &&
                static_cast<int64_t>(runs.size()) == rows());
@@ -91,7 +94,7 @@ Tensor SentenceKeys::attend(const kernels::RunScore& score, const Tensor& querie
     for (int64_t r = begin; r < end; ++r) {
       const auto& [run, centre] = runs[static_cast<size_t>(r)];
       const int64_t first = begin_[static_cast<size_t>(sentence_[static_cast<size_t>(r)])] + run.first;
-      kernels.forward(score,
+      kernels.forward(options.score,
                       {.q = queries.data() + r * d,
                        .count = run.count,
                        .k = keys_.data() + first * d,
@@ -100,7 +103,7 @@ Tensor SentenceKeys::attend(const kernels::RunScore& score, const Tensor& querie
                        .v_row = dv,
                        .dv = dv,
                        .centre = centre - static_cast<float>(run.first),
-                       .sigma = sigma,
+                       .sigma = options.sigma,
                        .soft = scratch,
                        .out = out.data() + r * dv},
                       scratch + longest);

@@ -6,6 +6,7 @@
 
 #include "kernels/attention/run_attention.h"
 #include "nn/decoder_attention.h"
+#include "nn/runs.h"
 
 namespace fovea::nn {
 
@@ -20,19 +21,25 @@ class SentenceKeys {
     KeyRun keys;
     float centre = 0;  // where sigma > 0
   };
+  // How the rows of a step attend.
+  struct Options {
+    kernels::RunScore score;
+    float sigma = 0;
+    Selection selection = soft();
+    const PlaceTerms* place_terms = nullptr;  // null: none
+    int64_t step = 0;                         // where place_terms are given: which one
+  };
   // queries: [rows, d]; runs: one for each row -> [rows, dv]. A row's result does not depend on the other
   // rows.
-  // Selections other than soft take the general path; nothing is drawn.
-  Tensor attend(const kernels::RunScore& score, const Tensor& queries, std::span<const Run> runs,
-                float sigma = 0, const Selection& selection = soft()) const;
+  // Selections other than soft and place_terms take the general path; nothing is drawn.
+  Tensor attend(const Options& options, const Tensor& queries, std::span<const Run> runs) const;
   // Row i becomes a copy of what row parents[i] was.
   void reorder(std::span<const int32_t> parents);
   int64_t rows() const { return static_cast<int64_t>(sentence_.size()); }
   int64_t keys_of(int64_t row) const;
 
  private:
-  Tensor attend_by(const Selection& selection, const kernels::RunScore& score, const Tensor& queries,
-                   std::span<const Run> runs, float sigma) const;
+  Tensor attend_by_algebra(const Options& options, const Tensor& queries, std::span<const Run> runs) const;
 
   Tensor keys_, values_;
   std::vector<int64_t> begin_;     // of each sentence, and the end

@@ -29,6 +29,15 @@ inline std::vector<ModelChoice> recurrent_choices() {
     all.push_back({"bahdanau", {{"attention", spec}}});
     all.push_back({"luong", {{"attention", spec}}});
   }
+  // What the fused kernels cannot do.
+  for (const char* spec : {"additive / causal", "dot / window(1,1,2) | global(0)",
+                           "scaled_dot / strided(3) | random_blocks(2,1,5)", "bilinear + alibi / full",
+                           "additive + relative(8,16) + sink / window(2,1)",
+                           "dot + soft_cap(2) / block_window(4,1,0) / sparsemax"}) {
+    all.push_back({"bahdanau", {{"attention", spec}}});
+    all.push_back({"luong", {{"attention", spec}, {"input_feeding", all.size() % 4 < 2}}});
+  }
+  all.push_back({"luong", {{"attention", "dot + soft_cap(2) + alibi + gaussian(0.7) / window(2,2)"}}});
   all.push_back({"luong", {{"attention", "bilinear + gaussian(0.7) / window(2,2) / top_k(2)"}}});
   for (const char* score : {"dot", "general", "concat", "location", "cosine(0.2)"})
     for (const char* locality : {"global", "local_m", "local_p"})

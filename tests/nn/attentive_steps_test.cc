@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "attention/reference.h"
 #include "autograd/ops.h"
@@ -108,6 +110,108 @@ void expect_same(const std::vector<Var>& leaves, const std::function<Var()>& fus
     ASSERT_EQ(gradients[1][leaf].size(), gradients[0][leaf].size()) << what << ", leaf " << leaf;
     for (size_t i = 0; i < gradients[0][leaf].size(); ++i)
       ASSERT_NEAR(gradients[1][leaf][i], gradients[0][leaf][i], 5e-5) << what << ", leaf " << leaf;
+  }
+}
+
+void add_to(reference::Array& sum, size_t at, const double* values, size_t count) {
+  for (size_t i = 0; i < count; ++i) sum[at + i] += values[i];
+}
+
+void expect_near(const Var& leaf, const reference::Array& wanted, const std::string& what) {
+  ASSERT_TRUE(leaf.grad().defined()) << what;
+  const std::vector<float> got = leaf.grad().contiguous().to_vector();
+  ASSERT_EQ(got.size(), wanted.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 3e-5) << what << ' ' << i;
+}
+
+// Each token is held to the row of its place in a problem of as many queries as its sentence has keys.
+TEST(DecoderAttention, AnyPatternAndTermEqualsTheNaiveReferenceWithItsGradient) {
+  const std::vector<int64_t> queries{3, 0, 7}, keys{5, 2, 9}, more_queries_than_keys{4, 12};
+  for (const char* text : {"scaled_dot / causal",
+                           "dot / window(1,1,2)",
+                           "dot / strided(3)",
+                           "dot / strided(2,top_left)",
+                           "dot / fixed(4,1)",
+                           "scaled_dot / block_window(2,1,0)",
+                           "dot / window(1,0) | global(0,3)",
+                           "dot / global_keys(1) | strided(4)",
+                           "dot / random_blocks(2,2,5) | window(0,0)",
+                           "dot / causal & strided(2)",
+                           "dot + alibi",
+                           "dot + alibi / window(2,1)",
+                           "dot + relative(8,16)",
+                           "scaled_dot + relative(4,12) / window(2,0)",
+                           "dot + soft_cap(0.8)",
+                           "dot + sink",
+                           "dot + soft_cap(2) + alibi + relative(8,16) + sink / window(1,1,2) | global(0)",
+                           "scaled_dot + sink / strided(2) / top_k(2)",
+                           "dot + relative(8,16) / causal / sparsemax",
+                           "dot + alibi / fixed(3,1) / sigmoid"})
+    for (const std::vector<int64_t>& lengths : {queries, more_queries_than_keys}) {
+      Rng rng(3);
+      const AttentionSpec spec = parse_spec(text);
+      const DecoderAttention layer({.query_width = 6, .key_width = 6, .spec = spec}, rng);
+      EXPECT_FALSE(layer.fused({})) << text;
+      const std::vector<int64_t> sources = lengths.size() == 3 ? keys : std::vector<int64_t>{6, 5};
+      const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0}),
+                    all_keys = std::accumulate(sources.begin(), sources.end(), int64_t{0});
+      const Var states(normal({tokens, 6}, 0, 1, rng), true), memory(normal({all_keys, 6}, 0, 1, rng), true),
+          values(normal({all_keys, 4}, 0, 1, rng), true);
+      const Var relative = parameter(layer, "relative"), sink = parameter(layer, "sink");
+      for (const Var& p : {relative, sink})
+        if (p.defined()) p.set_value(normal(p.shape(), 0, 1, rng));
+      Context context{.training = true};
+      const Var out =
+          layer(states, layer.keys(memory, sources), values, layer.runs(lengths, sources), context);
+      const Tensor gradient = normal(out.shape(), 0, 1, rng);
+      out.backward(gradient);
+
+      reference::Array d_states(static_cast<size_t>(tokens * 6)), d_memory(static_cast<size_t>(all_keys * 6)),
+          d_values(static_cast<size_t>(all_keys * 4)), d_relative, d_sink;
+      const reference::Array k = numbers(memory), v = numbers(values), q = numbers(states);
+      int64_t token = 0, begin = 0;
+      for (size_t s = 0; s < lengths.size(); begin += sources[s++])
+        for (int64_t t = 0; t < lengths[s]; ++t, ++token) {
+          const int64_t count = sources[s], place = std::min(t, count - 1);
+          reference::Inputs in{.queries = count, .keys = count, .d = 6, .dk = 6, .dv = 4};
+          for (int64_t i = 0; i < count; ++i) in.q.insert(in.q.end(), &q[token * 6], &q[token * 6] + 6);
+          in.k.assign(&k[begin * 6], &k[begin * 6] + count * 6);
+          in.v.assign(&v[begin * 4], &v[begin * 4] + count * 4);
+          if (spec.terms.alibi) in.slopes = reference::default_slopes(1);
+          if (relative.defined()) in.table = numbers(relative);
+          if (sink.defined()) in.sink = numbers(sink);
+          const reference::Results wanted = reference::forward(spec, in);
+          reference::ResultGradients d{.out = reference::Array(static_cast<size_t>(count * 4))};
+          for (int64_t i = 0; i < 4; ++i) {
+            ASSERT_NEAR(out.value().contiguous().data()[token * 4 + i], wanted.out[place * 4 + i], 2e-5)
+                << text << ", token " << t << " of sentence " << s;
+            d.out[place * 4 + i] = gradient.data()[token * 4 + i];
+          }
+          const reference::Inputs grad = reference::backward(spec, in, d);
+          add_to(d_states, token * 6, &grad.q[place * 6], 6);
+          add_to(d_memory, begin * 6, grad.k.data(), grad.k.size());
+          add_to(d_values, begin * 4, grad.v.data(), grad.v.size());
+          d_relative.resize(grad.table.size());
+          d_sink.resize(grad.sink.size());
+          add_to(d_relative, 0, grad.table.data(), grad.table.size());
+          add_to(d_sink, 0, grad.sink.data(), grad.sink.size());
+        }
+      expect_near(states, d_states, text + std::string(", states"));
+      expect_near(memory, d_memory, text + std::string(", memory"));
+      expect_near(values, d_values, text + std::string(", values"));
+      if (relative.defined()) expect_near(relative, d_relative, text + std::string(", relative"));
+      if (sink.defined()) expect_near(sink, d_sink, text + std::string(", sink"));
+    }
+}
+
+TEST(DecoderAttention, APatternThatIsNotOfEverySentenceIsRefused) {
+  for (const char* text :
+       {"dot + bias", "dot / lengths(3,4)", "dot / documents(3;4)", "dot / layout(2;11,01)",
+        "dot / heads(causal; full)", "dot + gaussian(2)", "dot + gaussian(2) / window(1,2)",
+        "dot + sink / full / sparsemax", "dot / full / argmax"}) {
+    Rng rng(3);
+    EXPECT_THROW(DecoderAttention({.query_width = 6, .key_width = 6, .spec = parse_spec(text)}, rng), Error)
+        << text;
   }
 }
 
