@@ -9,6 +9,7 @@
 #include <queue>
 
 #include "base/error.h"
+#include "data/listed_tokenizer.h"
 #include "data/text.h"
 
 namespace fovea::data {
@@ -89,7 +90,7 @@ size_t word_at(std::string_view text) {
   return last > 0 ? last : white;
 }
 
-class ByteBpe final : public MarkedTokenizer {
+class ByteBpe final : public ListedTokenizer {
  public:
   struct Joined {
     int32_t rank, id;
@@ -98,17 +99,15 @@ class ByteBpe final : public MarkedTokenizer {
 
   ByteBpe(std::vector<std::string> tokens, TextIds ids, Joins joins, const ByteBpeOptions& options,
           const Marks& marks)
-      : MarkedTokenizer(marks), options_(options), tokens_(std::move(tokens)), joins_(std::move(joins)) {
+      : ListedTokenizer(std::move(tokens), marks), options_(options), joins_(std::move(joins)) {
     for (unsigned byte = 0; byte < 256; ++byte) bytes_[byte] = ids.find(utf8_of(spelling_of(byte)))->second;
-    whole_.add_marks(marks, tokens_, options.strip_before_mask);
+    whole_.add_marks(marks, this->tokens(), options.strip_before_mask);
     for (const std::string& token : options.whole) whole_.add(token, ids.find(token)->second);
   }
 
   static uint64_t key(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-
-  int32_t size() const override { return static_cast<int32_t>(tokens_.size()); }
 
   std::vector<int32_t> encode(std::string_view sentence) const override {
     return whole_.encode(sentence,
@@ -181,19 +180,7 @@ class ByteBpe final : public MarkedTokenizer {
     return numbers;
   }
 
-  std::string file_name() const override { return "vocab.txt"; }
-  std::string bytes() const override {
-    std::string text;
-    for (const std::string& token : tokens_) text.append(token).append(1, '\n');
-    return text;
-  }
-
  private:
-  const std::string& at(int32_t id) const {
-    require(id >= 0 && id < size(), "token id ", id, " is outside the vocabulary of ", size());
-    return tokens_[static_cast<size_t>(id)];
-  }
-
   bool begins_with_added_space(std::string_view text) const {
     return options_.prefix_space && !text.starts_with(' ');
   }
@@ -252,7 +239,6 @@ class ByteBpe final : public MarkedTokenizer {
   }
 
   ByteBpeOptions options_;
-  std::vector<std::string> tokens_;
   Joins joins_;
   std::array<int32_t, 256> bytes_{};
   WholeTokens whole_;

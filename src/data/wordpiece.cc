@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/listed_tokenizer.h"
 #include "data/text.h"
 
 namespace fovea::data {
@@ -203,23 +204,21 @@ bool is_glued(std::string_view token) {
                      [&](std::string_view glued) { return token.starts_with(glued); });
 }
 
-class WordPiece final : public MarkedTokenizer {
+class WordPiece final : public ListedTokenizer {
  public:
   // `tokens` hold no token twice; the marks are among them.
   WordPiece(std::vector<std::string> tokens, const WordPieceOptions& options, const Marks& marks)
-      : MarkedTokenizer(marks), options_(options), tokens_(std::move(tokens)) {
-    for (size_t i = 0; i < tokens_.size(); ++i) {
+      : ListedTokenizer(std::move(tokens), marks), options_(options) {
+    for (size_t i = 0; i < this->tokens().size(); ++i) {
       const auto id = static_cast<int32_t>(i);
-      const std::string& token = tokens_[i];
+      const std::string& token = this->tokens()[i];
       ids_.emplace(token, id);
       if (is_inner(token)) inner_.emplace(token.substr(options.prefix.size()), id);
       longest_piece_ = std::max(longest_piece_, token.size());
     }
-    whole_.add_marks(marks, tokens_, options.strip_before_mask);
+    whole_.add_marks(marks, this->tokens(), options.strip_before_mask);
     for (const std::string& token : options.whole) whole_.add(token, ids_.find(token)->second);
   }
-
-  int32_t size() const override { return static_cast<int32_t>(tokens_.size()); }
 
   std::vector<int32_t> encode(std::string_view sentence) const override {
     return whole_.encode(sentence,
@@ -284,21 +283,9 @@ class WordPiece final : public MarkedTokenizer {
     return numbers;
   }
 
-  std::string file_name() const override { return "vocab.txt"; }
-  std::string bytes() const override {
-    std::string text;
-    for (const std::string& token : tokens_) text.append(token).append(1, '\n');
-    return text;
-  }
-
  private:
   bool is_inner(std::string_view token) const {
     return token.size() > options_.prefix.size() && token.starts_with(options_.prefix);
-  }
-
-  const std::string& at(int32_t id) const {
-    require(id >= 0 && id < size(), "token id ", id, " is outside the vocabulary of ", size());
-    return tokens_[static_cast<size_t>(id)];
   }
 
   // spans: where the tokens come from, in characters of `text`; null: not requested.
@@ -355,7 +342,6 @@ class WordPiece final : public MarkedTokenizer {
   }
 
   WordPieceOptions options_;
-  std::vector<std::string> tokens_;
   TextIds ids_, inner_;  // inner_: without the prefix
   WholeTokens whole_;
   size_t longest_piece_ = 0;
