@@ -3,7 +3,7 @@
 // gives.
 //
 // In the ordinary run the verbs that take longest try some of their calls only. FOVEA_FAULTS=all tries every call of
-// every verb, for both kinds of fault (about an hour on one core):
+// every verb, for both kinds of fault (half an hour beside other work, and longer for the demo):
 //
 //   FOVEA_FAULTS=all build/release/tests/test_cli_faults_test
 #include <gmock/gmock.h>
@@ -31,6 +31,13 @@ using testing_cli::run;
 
 std::string content(const fs::path& path) {
   return fs::exists(path) ? read_text(path) : "";
+}
+
+// A PDF tells when it was made.
+std::string without_date(std::string bytes) {
+  if (const size_t at = bytes.find("/CreationDate"); at != std::string::npos)
+    bytes.erase(at, bytes.find('\n', at) - at);
+  return bytes;
 }
 
 class Faults : public testing::Test {
@@ -153,15 +160,15 @@ class Faults : public testing::Test {
     fs::remove_all(before);
     fs::create_directory(before);
     ASSERT_EQ(run(arguments + " --out " + before + "/" + name).status, 0);
-    const std::string whole = content(before + "/" + name);
+    const std::string whole = without_date(content(before + "/" + name));
     ASSERT_GT(whole.size(), 9u);
     std::ofstream(before + "/" + name) << "old";
     for (const bool full : {false, true})
       fail_everywhere(
           arguments + " --out " + path, before, out, full,
           [&](const Outcome& outcome) {
-            const std::string now = content(path);
-            EXPECT_TRUE(now == whole || (outcome.status != 0 && now == "old")) << now;
+            const std::string now = without_date(content(path));
+            EXPECT_TRUE(now == whole || (outcome.status != 0 && now == "old")) << now.size();
           },
           stride);
   }
@@ -296,8 +303,7 @@ TEST_F(Faults, TrainingACaseClassifier) {
   for (int i = 0; i < 20; ++i)
     cases << i % 2 << ',' << 1 - i % 2 << ',' << i << (i % 2 == 0 ? ":even\n" : ":odd\n");
   cases.close();
-  training("cases",
-           "train series --train " + file("cases.ts") + " --model lstm --width 8 --hidden 8" + kFewSteps, 11);
+  training("cases", "train series --train " + file("cases.ts") + " --model lstm --width 8" + kFewSteps, 11);
 }
 
 // The features that several captioners may share are in a file of their own.
