@@ -72,6 +72,7 @@ void add_peak(CLI::App& bench) {
   const auto json = std::make_shared<bool>(false);
   add_threads(*verb);
   add_json(*verb, *json);
+  verb->footer("  fovea bench peak --threads 1");
   verb->callback([json] { print(bench::bench_peak(), *json); });
 }
 
@@ -81,12 +82,13 @@ void add_ops(CLI::App& bench) {
   const auto json = std::make_shared<bool>(false);
   verb->add_option("--filter", options->filter, "measure only ops whose name contains this")
       ->type_name("NAME");
-  verb->add_option("--seconds", options->seconds, "time to spend on each op, in seconds")
-      ->type_name("S")
-      ->capture_default_str();
-  verb->add_flag("!--no-limits", options->limits, "do not measure the machine's limits first");
+  verb->add_option("--seconds", options->seconds, "time to spend on each op, in seconds (default 0.5)")
+      ->type_name("FLOAT");
+  verb->add_flag_callback(
+      "--no-limits", [options] { options->limits = false; }, "do not measure the machine's limits first");
   add_threads(*verb);
   verb->add_flag("--json", *json, "print one line of JSON for each op");
+  verb->footer("  fovea bench ops --filter linear --threads 1");
   verb->callback(
       [options, json] { bench::bench_ops(*options, [&](const bench::Row& row) { print(row, *json); }); });
 }

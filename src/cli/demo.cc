@@ -15,7 +15,8 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Ctrl-C, SIGTERM and SIGHUP save and stop, with exit status 130, 143 and 129; the same command resumes.";
+    "Ctrl-C, SIGTERM and SIGHUP save and stop, with exit status 130, 143 and 129; the same command resumes.\n\n"
+    "  fovea demo --out demo";
 
 class DemoProgress : public TrainProgress<tasks::DemoObserver> {
  public:

@@ -43,8 +43,16 @@ Captioner: the picture once for every word, with the weight of each place and th
 the weights of a word while you point at it; .json has all weights; .txt has a word, its gate and its strongest place
 (row, column, weight) on each line.
 
+Ship detector: the picture, its coarse map, the gate, its fine map and the boxes side by side; .json has all maps; .txt
+has score, bow, stern and width of a ship on each line.
+
 Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), and rows would
-not sum to 1 without them. Alignment pairs leave them out.)help";
+not sum to 1 without them. Alignment pairs leave them out.
+
+  fovea explain translator "the red boat sails home" --out map.png
+  fovea explain translator "the red boat sails home" --kind encoder --layer 0 --head 1 --out head.svg
+  fovea explain classifier "a film of rare beauty" --out words.html
+  fovea explain image-model cat.jpg --out places.png)help";
 
 struct Flags {
   std::string folder, input, out, global;

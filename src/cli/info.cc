@@ -62,6 +62,7 @@ void add_info(CLI::App& app) {
   verb->add_option("folder", flags->folder, "model folder")->type_name("DIR");
   add_threads(*verb);
   add_json(*verb, flags->json);
+  verb->footer("  fovea info\n  fovea info model");
   verb->callback([flags, verb] {
     if (!flags->folder.empty() && given(*verb, "--threads"))
       throw CLI::ValidationError("--threads does not apply to a model folder");

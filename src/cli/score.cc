@@ -10,6 +10,14 @@
 namespace fovea::cli {
 namespace {
 
+constexpr const char* kFooter =
+    R"help(Translations and references are texts as people write them, one on each line; tokenized ones need
+--tokenize none. Several --ref give every line several references.
+
+  fovea translate model < test.en | fovea score --ref test.de
+  fovea score --ref test.zh --hyp translation.zh --tokenize zh --chrf
+  fovea score --captions --ref captions.0 --ref captions.1 --hyp captions.txt)help";
+
 struct Flags {
   tasks::ScoreOptions options;
   int width = 1;
@@ -51,6 +59,7 @@ void add_score(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   add_json(*verb, flags->json);
+  verb->footer(kFooter);
   verb->callback([flags, verb] {
     require(!flags->json || !given(*verb, "--width"),
             "--width does not apply with --json, which prints numbers in full");

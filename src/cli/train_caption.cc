@@ -19,8 +19,8 @@ gumbel adds Gumbel noise to the scores, so that gradients pass. `fovea explain` 
 word.)help";
 
 constexpr const char* kExamples =
-    R"help(  fovea train caption --images images.tar --captions Flickr8k.token.txt --split Flickr_8k.trainImages.txt
-    Flickr_8k.devImages.txt --encoder mobilenet_v1_1.00_224 --out model --minutes 60)help";
+    R"help(  fovea train caption --images images.tar --captions Flickr8k.token.txt --split Flickr_8k.trainImages.txt \
+      Flickr_8k.devImages.txt --encoder mobilenet_v1_1.00_224 --out model --minutes 60)help";
 
 class CaptionProgress : public RunProgress<tasks::CaptionObserver> {
  public:

@@ -20,7 +20,11 @@ both counted from 0. --alignment soft makes each line a JSON object with text, s
 weights, one row for each target word; </s> is the end of a sentence. Words are separated by spaces; Chinese characters
 and kana count one by one unless the vocabulary joins them.
 
-A line should be one sentence: at most --max-tokens tokens of it are read, and it has at most 65536 bytes.)help";
+A line should be one sentence: at most --max-tokens tokens of it are read, and it has at most 65536 bytes.
+
+  fovea translate model < source.txt > translation.txt
+  echo "the red boat sails home" | fovea translate model --n-best 3
+  fovea translate model --compute int8 < source.txt | fovea score --ref reference.txt)help";
 
 struct Flags {
   std::string folder, compute;

@@ -208,15 +208,20 @@ std::vector<std::string> names_in(const std::vector<std::string>& first) {
   return names ? first : std::vector<std::string>();
 }
 
-// A file with more than one text per row is made for a task that is not here.
+// A file with more than one text per row, by the names of its columns or by what they hold: none is left out in silence.
 void refuse_second_text(const std::vector<Column>& columns, const LabelColumns& chosen, size_t rows,
-                        const std::vector<std::string>& names, const std::string& path) {
+                        const std::vector<std::string>& first, const std::string& path) {
+  const auto refuse = [&](size_t one, size_t two) {
+    const std::vector<std::string> names = names_in(first);
+    fail(path, ": ", described(std::min(one, two), names), " and ", described(std::max(one, two), names),
+         " both contain texts; choose one with --text-column, or read both as a pair with --pairs");
+  };
+  if (const auto both = named_pair(first);
+      both && both->first != chosen.label && both->second != chosen.label)
+    refuse(both->first, both->second);
   for (size_t i = 0; i < columns.size(); ++i) {
     if (i == chosen.label || i == chosen.text) continue;
-    if (2 * columns[i].prose < rows || 2 * columns[i].distinct <= rows) continue;
-    fail(path, ": ", described(std::min(i, chosen.text), names), " and ",
-         described(std::max(i, chosen.text), names),
-         " both contain texts; choose one with --text-column, or read both as a pair with --pairs");
+    if (2 * columns[i].prose >= rows && 2 * columns[i].distinct > rows) refuse(i, chosen.text);
   }
 }
 
@@ -294,7 +299,7 @@ LabelColumns choose_columns(Rows rows, bool separated, const ColumnRequest& requ
           " was chosen twice; say which is which by --label-column, --text-column and --pair-column");
   if (header) chosen.names = first;
   if (request.text.empty() && like == nullptr && !request.pairs)
-    refuse_second_text(columns, chosen, rows.size(), names_in(first), path);
+    refuse_second_text(columns, chosen, rows.size(), first, path);
   return chosen;
 }
 

@@ -64,6 +64,13 @@ std::array<std::byte, kHeader> header_of(const RecordForm& form) {
   return header;
 }
 
+// A file that is empty, or that ends within the header of this form: its writer was killed, or its disk was full.
+bool is_unfinished_header(int descriptor, uint64_t file_bytes, const RecordForm& form) {
+  std::array<std::byte, kHeader> found{};
+  return file_bytes < kHeader && read_all(descriptor, 0, std::span(found).first(file_bytes)) &&
+         std::memcmp(found.data(), header_of(form).data(), file_bytes) == 0;
+}
+
 }  // namespace
 
 uint64_t checksum_of(std::span<const std::byte> bytes, uint64_t seed) {
@@ -104,7 +111,7 @@ RecordFile::RecordFile(const std::filesystem::path& path, const RecordForm& form
     require(locked_ || errno != EWOULDBLOCK, "another process is writing ", path.string(),
             "; wait for it, or choose another file");
     require(::fstat(descriptor_, &info) == 0, "cannot read ", path.string());
-    if (info.st_size == 0) {
+    if (is_unfinished_header(descriptor_, static_cast<uint64_t>(info.st_size), form)) {
       write_all(descriptor_, 0, header_of(form), path_);
     } else {
       check_header(form);

@@ -32,6 +32,8 @@ LoadedClassifier read_classifier(const std::filesystem::path& folder) {
     value_from_json(config.all["lowercase"], loaded.encoding.lowercase, where + ": lowercase");
   if (config.all.contains("max_length"))
     value_from_json(config.all["max_length"], loaded.encoding.max_tokens, where + ": max_length");
+  require(loaded.encoding.max_tokens >= 0 && loaded.encoding.max_tokens < int64_t{1} << 31, where,
+          ": max_length: got ", loaded.encoding.max_tokens, ", wanted 0 (all tokens of a text) to 2^31 - 1");
   if (config.model == kBertModel) return load_bert_checkpoint(folder, config.settings, std::move(loaded));
   loaded.tokenizer = data::load_tokenizers(folder).source;
   const int64_t vocabulary = config.settings.value("vocabulary", int64_t{0});

@@ -119,7 +119,7 @@ std::string title_of(const PartitionExplanation& e) {
 OverlayFigure partition_figure(const PartitionExplanation& e) {
   OverlayFigure figure{.title = title_of(e), .panels = {}, .across = 5};
   figure.panels.push_back({"the picture", e.picture.height, e.picture.width, e.picture.pixels});
-  figure.panels.push_back(map_panel(e, "coarse: end red, body yellow", coarse_colour));
+  figure.panels.push_back(map_panel(e, "coarse: end red, body yellow, land grey", coarse_colour));
   Overlay gate{.title = e.gated ? "gate: probability of an end" : "probability of an end",
                .height = e.picture.height,
                .width = e.picture.width,

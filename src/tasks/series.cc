@@ -42,10 +42,9 @@ void check_fit(const LoadedSeriesModel& p, const models::SeriesConfig& c, const 
           " time features, but the network has ", c.known);
   const bool forecast = p.goal == SeriesGoal::forecast;
   require(forecast == (c.targets > 0), where, ": the goal and the number of targets do not fit");
-  if (forecast)
-    require(p.targets == c.targets && p.horizon == c.outputs && p.steps_in == c.window && p.steps_in > 0 &&
-                p.steps_in <= kLongestWindow,
-            where, ": targets, horizon and steps_in do not fit the network");
+  require(p.targets == c.targets && p.horizon == (forecast ? c.outputs : 0) && p.steps_in == c.window &&
+              p.steps_in >= (forecast ? 1 : 0) && p.steps_in <= kLongestWindow,
+          where, ": targets, horizon and steps_in do not fit the network");
   if (p.goal == SeriesGoal::classify)
     require(static_cast<int64_t>(p.labels.size()) == c.outputs, where, ": ", p.labels.size(), " labels for ",
             c.outputs, " outputs");

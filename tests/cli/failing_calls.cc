@@ -3,13 +3,13 @@
 //
 //   FOVEA_FAIL_UNDER  the folder; other files are left alone
 //   FOVEA_FAIL_AT     n, from 1
-//   FOVEA_FAIL_FULL   if set: from the n-th call on, what needs space fails with ENOSPC. Otherwise the n-th
-//   call
-//                     alone fails, with EIO
+//   FOVEA_FAIL_FULL   if set: from the n-th call on, what needs space fails with ENOSPC; if the n-th call is
+//                     a write, half of it is still written. Otherwise the n-th call alone fails, with EIO
 //   FOVEA_FAIL_MARK   a file that is made when a call has failed
 //
-// Counted are open() for writing, write(), close() of a written file, fsync(), ftruncate(), rename(), mkdir()
-// and symlink(). Writes to one file in a row count as one: the second fails no differently from the first.
+// Counted are open() for writing, write() and pwrite(), close() of a written file, fsync(), ftruncate(), rename(), mkdir()
+// and symlink(). Calls of write() to one file in a row count as one: the second fails no differently from the
+// first. Calls of pwrite() count one by one.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -54,10 +54,15 @@ bool is_watched(int file) {
   return is_watched(path);
 }
 
+bool is_full() {
+  static const bool full = *setting("FOVEA_FAIL_FULL") != '\0';
+  return full;
+}
+
 // Counts a call; true, with errno set, when it is to fail.
 bool fails(Needs needs) {
   static const long at = std::atol(setting("FOVEA_FAIL_AT"));
-  static const bool full = *setting("FOVEA_FAIL_FULL") != '\0';
+  const bool full = is_full();
   const long number = ++calls;
   if (at == 0 || number < at || (full ? needs != Needs::space : number > at)) return false;
   static const auto really_open = next_in_line<int(const char*, int, ...)>("open");
@@ -67,8 +72,15 @@ bool fails(Needs needs) {
   return true;
 }
 
-bool write_fails(int file) {
-  return is_watched(file) && last_written.exchange(file) != file && fails(Needs::space);
+// How many of the bytes a write may put; -1, with errno set, when it is to fail.
+ssize_t permitted(int file, size_t count, bool counted_alone) {
+  static std::atomic<bool> is_half_written{false};
+  if (!is_watched(file)) return static_cast<ssize_t>(count);
+  const bool goes_on = last_written.exchange(file) == file;
+  if (goes_on && is_half_written) return errno = ENOSPC, -1;
+  if ((goes_on && !counted_alone) || !fails(Needs::space)) return static_cast<ssize_t>(count);
+  if (!is_full() || is_half_written.exchange(true) || count < 2) return -1;
+  return static_cast<ssize_t>(count / 2);
 }
 
 int open_or_fail(const char* name, const char* path, int flags, mode_t mode) {
@@ -98,8 +110,17 @@ int open64(const char* path, int flags, ...) {
 }
 
 ssize_t write(int file, const void* bytes, size_t count) {
-  if (write_fails(file)) return -1;
-  return next_in_line<ssize_t(int, const void*, size_t)>("write")(file, bytes, count);
+  const ssize_t put = permitted(file, count, false);
+  return put < 0 ? put
+                 : next_in_line<ssize_t(int, const void*, size_t)>("write")(file, bytes,
+                                                                            static_cast<size_t>(put));
+}
+
+ssize_t pwrite(int file, const void* bytes, size_t count, off_t offset) {
+  const ssize_t put = permitted(file, count, true);
+  return put < 0 ? put
+                 : next_in_line<ssize_t(int, const void*, size_t, off_t)>("pwrite")(
+                       file, bytes, static_cast<size_t>(put), offset);
 }
 
 int fsync(int file) {

@@ -2,14 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/command.h"
 
 namespace fovea {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 using testing_cli::Outcome;
 using testing_cli::run;
@@ -79,6 +83,77 @@ TEST(CommandLine, FlagGivenTwiceIsAnError) {
 }
 TEST(CommandLine, BenchAloneAsksForASubcommand) {
   expect_complaint(run("bench"), "fovea bench --help");
+}
+
+// The names under "Subcommands:" of a help text.
+std::vector<std::string> subcommands_of(const std::string& help) {
+  std::istringstream lines(help);
+  std::vector<std::string> names;
+  bool listed = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (listed && line.starts_with("  ")) names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    listed = line == "Subcommands:" || (listed && line.starts_with("  "));
+  }
+  return names;
+}
+
+// Every verb, those below `train` and `bench` among them.
+std::vector<std::string> verbs() {
+  std::vector<std::string> all;
+  for (const std::string& verb : subcommands_of(run("--help").out)) {
+    const std::vector<std::string> below = subcommands_of(run(verb + " --help").out);
+    for (const std::string& name : below) all.push_back(verb + " " + name);
+    if (below.empty()) all.push_back(verb);
+  }
+  return all;
+}
+
+TEST(Help, OfEveryVerbShowsAnExampleOfItWithOptionsThatExist) {
+  const std::vector<std::string> all = verbs();
+  ASSERT_GE(all.size(), 30u);
+  std::map<std::string, std::string> helps;
+  for (const std::string& verb : all) helps[verb] = run(verb + " --help").out;
+  for (const std::string& verb : all) {
+    SCOPED_TRACE(verb);
+    EXPECT_THAT(helps[verb], HasSubstr("\n  fovea " + verb)) << "no example";
+    std::istringstream lines(helps[verb]);
+    for (std::string line; std::getline(lines, line);) {
+      const size_t start = line.find("fovea ");
+      if (!line.starts_with("  ") || line.starts_with("   ") || start == std::string::npos ||
+          line.starts_with("  -"))
+        continue;
+      for (std::string more; line.ends_with('\\') && std::getline(lines, more);)
+        line = line.substr(0, line.size() - 1) + more;
+      // A command, and those that it is piped into.
+      std::string of_command;
+      std::istringstream words(line);
+      std::string before;
+      for (std::string word; words >> word; before = word) {
+        if (before == "fovea") of_command = word;
+        if (before == "train" || before == "bench")
+          if (of_command == before) of_command += " " + word;
+        if (!word.starts_with("--")) continue;
+        ASSERT_TRUE(helps.contains(of_command)) << of_command << " in: " << line;
+        // An option of a model is shown in the help for that model.
+        std::string help = helps[of_command];
+        if (const size_t model = line.find("--model "); model != std::string::npos)
+          help +=
+              run(of_command + " " + line.substr(model, line.find(' ', model + 8) - model) + " --help").out;
+        EXPECT_THAT(help, HasSubstr("  " + word + " ")) << line;
+      }
+    }
+  }
+}
+
+TEST(Help, OfEveryVerbShowsDefaultsInOneForm) {
+  for (const std::string& verb : verbs()) {
+    SCOPED_TRACE(verb);
+    std::istringstream lines(run(verb + " --help").out);
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with("  -"))
+        EXPECT_THAT(line.substr(0, 30),
+                    Not(AnyOf(HasSubstr("="), HasSubstr("{false}"), HasSubstr("{true}"))));
+  }
 }
 
 TEST(CommandLine, ReaderThatLeavesIsNoError) {

@@ -199,6 +199,9 @@ TEST(LabelledText, ASecondTextIsRefusedUnlessOneIsChosen) {
   EXPECT_EQ(broken(folder, "a.tsv", pairs),
             "a.tsv: column 2 \"sentence1\" and column 3 \"sentence2\" both contain texts; "
             "choose one with --text-column, or read both as a pair with --pairs");
+  // Their names say so even where they are too short to look like sentences.
+  EXPECT_THAT(broken(folder, "names.tsv", "label\tpremise\thypothesis\n1\train\twet\n0\tsun\tnight\n"),
+              HasSubstr("column 2 \"premise\" and column 3 \"hypothesis\" both contain texts"));
   const LabelledText text = read_labelled(folder.path("a.tsv"), {.text_column = "sentence1"});
   EXPECT_THAT(text.texts, ElementsAre("it rains a lot today", "the sun is out today"));
   EXPECT_THAT(text.labels, ElementsAre("1", "0"));

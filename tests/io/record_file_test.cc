@@ -77,6 +77,21 @@ TEST_F(RecordFileTest, AKilledWriterLosesOneRecordAtMost) {
   }
 }
 
+// A disk that was full when the file was made leaves a part of the header.
+TEST_F(RecordFileTest, AnUnfinishedHeaderIsWrittenAgain) {
+  fill(1, 1);
+  for (const uint64_t bytes : {0u, 1u, 20u, 512u, 1023u}) {
+    std::filesystem::resize_file(path_, bytes);
+    fill(1, 2);
+    RecordFile file(path_, form());
+    EXPECT_EQ(file.size(), 2) << bytes;
+  }
+  std::filesystem::resize_file(path_, 512);
+  RecordForm other = form();
+  other.content = "words";
+  EXPECT_THAT(fault(other), HasSubstr("not a file of records that Fovea wrote"));
+}
+
 TEST_F(RecordFileTest, ADamagedRecordIsWrittenAgainInItsPlace) {
   fill(1, 3);
   const auto whole = std::filesystem::file_size(path_);

@@ -49,12 +49,12 @@ Refusal refusal(const Open& open) {
 
 class HostileConfig : public ::testing::Test {
  protected:
-  // The folder's settings with one of them changed, opened.
+  // The folder's settings with one of them changed, opened. name: of a setting, or the path of another value.
   template <class Open>
   void expect_refused(const std::string& name, const Json& value, const Open& open) {
     Json config = load_json(folder_ / "config.json");
     const Json whole = config;
-    config["settings"][name] = value;
+    (name.starts_with('/') ? config.at(Json::json_pointer(name)) : config["settings"][name]) = value;
     save_json(folder_ / "config.json", config);
     const Refusal got = refusal(open);
     EXPECT_NE(got.message, "no error") << name << " " << value;
@@ -68,7 +68,12 @@ class HostileConfig : public ::testing::Test {
   template <class Open>
   void expect_bounds(const Open& open, const std::vector<std::string>& sizes) {
     EXPECT_EQ(refusal(open).message, "no error");
-    const Json settings = load_json(folder_ / "config.json")["settings"];
+    const Json config = load_json(folder_ / "config.json");
+    for (const auto& item : config.items())
+      if (item.value().is_number_integer())
+        for (const Json& value : {Json(int64_t{1} << 31), Json(int64_t{1} << 62), Json(-1)})
+          expect_refused("/" + item.key(), value, open);
+    const Json settings = config["settings"];
     for (const auto& item : settings.items()) {
       if (!item.value().is_number()) continue;
       for (const Json& value : {Json(int64_t{1} << 31), Json(int64_t{1} << 62), Json(-1), Json(1e300)})
@@ -186,9 +191,8 @@ TEST_F(HostileConfig, OfASeriesModelIsRefusedAtOnce) {
       SCOPED_TRACE(message(model, " ", name_of(goal)));
       folder_ = directory_.path() / message(model, name_of(goal));
       save_series(folder_, untrained_series(goal, model));
-      std::vector<std::string> sizes{"width", "layers", "features", "known", "targets", "outputs"};
-      if (goal == SeriesGoal::forecast) sizes.emplace_back("window");  // cases have any length
-      expect_bounds([&] { load_series(folder_); }, sizes);
+      expect_bounds([&] { load_series(folder_); },
+                    {"width", "layers", "features", "known", "targets", "outputs", "window"});
     }
 }
 
