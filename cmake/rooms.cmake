@@ -23,6 +23,11 @@ target_compile_options(fovea_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(fovea_flags INTERFACE -Wno-restrict)  # cries wolf at std::string + (GCC bug 105651)
 endif()
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # Where every CPU has a fused multiply-add, compilers use it in some copies of a formula and not in others. Two paths that
+  # promise the same bits (rows of an embedding, and all of it) would differ; the kernels name it where they want it.
+  target_compile_options(fovea_flags INTERFACE -ffp-contract=off)
+endif()
 target_compile_definitions(fovea_flags INTERFACE FOVEA_VERSION="${PROJECT_VERSION}")
 target_include_directories(fovea_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 

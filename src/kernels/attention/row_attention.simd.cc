@@ -244,10 +244,10 @@ float additive_pack(const RowList<const float>& x, int64_t count, int64_t width,
 }
 
 // 1 + e^(2q) e^(2k), from the exponentials. Past 2^60, where tanh is 1 to the last bit, it stays, so that the
-// product of two is finite. The order of operands lets NaN through.
+// product of two is finite. NaN stays NaN.
 HWY_INLINE V one_plus_product(V q, V k) {
   const Tag d;
-  return hn::Min(hn::Set(d, 0x1p60f), hn::MulAdd(q, k, hn::Set(d, 1.0f)));
+  return vmath::at_most(hn::Set(d, 0x1p60f), hn::MulAdd(q, k, hn::Set(d, 1.0f)));
 }
 
 // Scores of kRows queries against one key, lanes along the hidden width.

@@ -85,7 +85,7 @@ void cross_entropy_backward(const CrossEntropyBackward& args, int64_t begin, int
     const float factor = args.d_losses[r];
     const V lse = hn::Set(d, args.lse[r]), scale = hn::Set(d, factor), offset = hn::Set(d, -factor * share);
     for_vectors(n, [=](int64_t i, int64_t lanes) HWY_ATTR {
-      const V p = vmath::exp_nonpositive(d, hn::Min(hn::Zero(d), hn::Sub(load(x + i, lanes), lse)));
+      const V p = vmath::exp_nonpositive(d, vmath::at_most(hn::Zero(d), hn::Sub(load(x + i, lanes), lse)));
       store(hn::MulAdd(p, scale, offset), dx + i, lanes);
     });
     dx[target] -= factor * (1 - args.smoothing);

@@ -23,10 +23,29 @@ HWY_INLINE V polynomial(D d, V x, float c0, float c1, More... more) {
   return hn::MulAdd(x, polynomial(d, x, c1, more...), hn::Set(d, c0));
 }
 
-// Keeps x within [low, high]; the order of operands lets NaN through.
+// The larger, or the smaller, of a bound and x, where NaN in x stays NaN. The instructions of x86 give their second operand
+// then; those of ARM that Highway takes give the bound.
+template <class V>
+HWY_INLINE V at_least(V bound, V x) {
+#if HWY_ARCH_X86
+  return hn::Max(bound, x);
+#else
+  return hn::IfThenElse(hn::Lt(x, bound), bound, x);
+#endif
+}
+template <class V>
+HWY_INLINE V at_most(V bound, V x) {
+#if HWY_ARCH_X86
+  return hn::Min(bound, x);
+#else
+  return hn::IfThenElse(hn::Gt(x, bound), bound, x);
+#endif
+}
+
+// Keeps x within [low, high]; NaN stays NaN.
 template <class D, class V>
 HWY_INLINE V clamp(D d, V x, float low, float high) {
-  return hn::Min(hn::Set(d, high), hn::Max(hn::Set(d, low), x));
+  return at_most(hn::Set(d, high), at_least(hn::Set(d, low), x));
 }
 
 // x = n ln2 + r, |r| <= ln2 / 2: gives exp(r) and, in the low bits of `biased`, n.
@@ -61,7 +80,7 @@ HWY_INLINE V exp_nonpositive(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V lowest = hn::Set(d, -87.3f);
   V biased;
-  const V p = exp_reduced(d, hn::Max(lowest, x), biased);
+  const V p = exp_reduced(d, at_least(lowest, x), biased);
   const V scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, biased))));
   return hn::IfThenZeroElse(hn::Lt(x, lowest), scaled);
 }
