@@ -348,7 +348,13 @@ class Trainer::Run {
 
   void load(const fs::path& set) {
     const std::string where = (set / "state.json").string();
-    const Json json = load_json(set / "state.json");
+    const Json json = [&] {
+      try {
+        return load_json(set / "state.json");
+      } catch (const Error& error) {
+        fail(error.what(), "; remove the folder checkpoints to start again");
+      }
+    }();
     check_identity(member(json, "identity", where), t_.job_.identity, directory_);
     std::string rule_found;
     value_from_json(member(member(json, "optimizer", where), "name", where + ": optimizer"), rule_found,

@@ -409,7 +409,8 @@ TEST(Trainer, ADamagedStateIsOneClearLine) {
   }
   for (const char* text : {"", "[]", "{", "\xff", "null"}) {
     write_atomically(state, text);
-    EXPECT_THAT(error_of([&] { ToyRun({.steps = 9}).run(directory.path()); }), HasSubstr("state.json"))
+    EXPECT_THAT(error_of([&] { ToyRun({.steps = 9}).run(directory.path()); }),
+                AllOf(HasSubstr("state.json"), HasSubstr("remove the folder checkpoints to start again")))
         << text;
   }
   write_atomically(state, whole);
