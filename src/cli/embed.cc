@@ -80,7 +80,10 @@ void run(const Flags& flags) {
                });
   if (flags.format == "npy") {
     const auto& settings = model->contents().settings;
-    const char* const width = settings.contains("dim") ? "dim" : "hidden_size";  // DistilBERT's name for it
+    const char* const width = settings.contains("embedding_features")
+                                  ? "embedding_features"          // of dense layers
+                              : settings.contains("dim") ? "dim"  // DistilBERT's name for it
+                                                         : "hidden_size";
     std::cout << tasks::npy_file(held, settings.value(width, int64_t{0}));
   }
 }

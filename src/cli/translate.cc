@@ -6,6 +6,7 @@
 #include "cli/fields_flags.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
+#include "tasks/language_notice.h"
 #include "tasks/line_source.h"
 
 namespace fovea::cli {
@@ -64,10 +65,13 @@ void run(const Flags& flags) {
   const auto model =
       tasks::open(flags.folder, {.purpose = tasks::Ability::translate, .compute = flags.compute});
   std::cout << std::fixed << std::setprecision(4);
+  tasks::LanguageNotice notice(model->contents());
   answer_lines(*model, flags.options, flags.lines,
-               [&](const tasks::Input&, const tasks::Answer& answer, int64_t number) {
+               [&](const tasks::Input& line, const tasks::Answer& answer, int64_t number) {
+                 notice.count(line.content);
                  print(flags, answer, number);
                });
+  if (const std::string text = notice.text(); !text.empty()) std::cerr << "fovea: " << text << '\n';
 }
 
 }  // namespace

@@ -349,25 +349,32 @@ int64_t read_tokenizer_config(const fs::path& folder, File& file) {
   return max_tokens_of(json, path.string());
 }
 
-// Longformer and BigBird have the tokenizer of the model that they were made from.
-bool may_have_any(const std::string& model_type) {
-  return model_type == "longformer" || model_type == "big_bird";
-}
-
-// The type of the model in a folder's tokenizer.json: "BPE", "Unigram"; empty: none is needed, or there is none.
+// The type of the model in a folder's tokenizer.json: "BPE", "Unigram", "WordPiece"; empty: there is none.
 std::string type_in_json(const fs::path& folder) {
   const fs::path path = folder / "tokenizer.json";
-  if (path_exists(folder / "vocab.txt") || !path_exists(path)) return {};
+  if (!path_exists(path)) return {};
   const LargeJson json = parse_large_json(read_text(path, kLargestFile), path.string());
   return json.is_object() && json.contains("model") ? type_of(json["model"]) : std::string();
 }
 
-bool holds_byte_bpe(const fs::path& folder) {
-  return path_exists(folder / "merges.txt") || type_in_json(folder) == "BPE";
-}
+enum class Cutting { wordpiece, byte_bpe, pieces };
 
-bool holds_pieces(const fs::path& folder) {
-  return path_exists(folder / "spiece.model") || type_in_json(folder) == "Unigram";
+// A family is usually published with one kind of tokenizer, but a folder's files decide: many multilingual BERTs read
+// XLM-RoBERTa's pieces, some RoBERTas read WordPiece, and Longformer and BigBird have the tokenizer of the model that they
+// were made from.
+Cutting cutting_of(const fs::path& folder, const std::string& model_type) {
+  if (model_type == "xlm-roberta") return Cutting::pieces;
+  if (path_exists(folder / "merges.txt")) return Cutting::byte_bpe;
+  require(
+      !path_exists(folder / "bpe.codes"), folder.string(),
+      ": bpe.codes is of a tokenizer that is not supported; wanted WordPiece, byte-level BPE or SentencePiece");
+  if (path_exists(folder / "vocab.txt")) return Cutting::wordpiece;
+  if (path_exists(folder / "spiece.model") || path_exists(folder / "sentencepiece.bpe.model"))
+    return Cutting::pieces;
+  const std::string type = type_in_json(folder);
+  if (type == "Unigram") return Cutting::pieces;
+  if (type == "WordPiece") return Cutting::wordpiece;
+  return type == "BPE" || model_type == "roberta" ? Cutting::byte_bpe : Cutting::wordpiece;
 }
 
 // What transformers prefers comes first: tokenizer.json.
@@ -386,8 +393,10 @@ void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, cons
   const int64_t more = rows - tokenizer.size();
   require(more >= 0, where, ": the tokenizer has ", tokenizer.size(), " tokens, but the embedding table ",
           rows, " rows; they belong to different models");
-  require(more == 0 || (rows % kFilledTo == 0 && more <= kMostFilling), where, ": the tokenizer has ",
-          tokenizer.size(), " tokens, but the embedding table ", rows,
+  // A list of lines may have lost its end without anyone noticing; a SentencePiece model cannot be read then.
+  const bool lines = tokenizer.file_name() == "vocab.txt";
+  require(more == 0 || ((!lines || rows % kFilledTo == 0) && more <= kMostFilling), where,
+          ": the tokenizer has ", tokenizer.size(), " tokens, but the embedding table ", rows,
           " rows; the vocabulary file is cut short, or of another model");
 }
 
@@ -491,14 +500,15 @@ void apply_tokenizer_config(const LargeJson& json, ByteBpeFile& file, const std:
 EncoderTokenizer load_encoder_tokenizer(const fs::path& folder, const std::string& model_type) {
   EncoderTokenizer loaded;
   std::string name;
-  if (model_type == "roberta" || (may_have_any(model_type) && holds_byte_bpe(folder))) {
+  const Cutting cutting = cutting_of(folder, model_type);
+  if (cutting == Cutting::byte_bpe) {
     ByteBpeFile file = read_byte_bpe(folder, name);
     loaded.max_tokens = read_tokenizer_config(folder, file);
     loaded.tokenizer = make_byte_bpe(std::move(file.tokens), file.merges, file.options, name);
     return loaded;
   }
-  const bool big_bird = may_have_any(model_type) && holds_pieces(folder);
-  if (model_type == "xlm-roberta" || big_bird) {
+  if (cutting == Cutting::pieces) {
+    const bool big_bird = model_type == "big_bird" || model_type == "longformer";
     UnigramFile file = big_bird ? read_big_bird(folder, name) : read_unigram(folder, name);
     loaded.max_tokens = read_tokenizer_config(folder, file);
     loaded.tokenizer = make_unigram(std::move(file), name);

@@ -1,5 +1,5 @@
 // The tokenizer of a Hugging Face folder: vocab.txt (BERT, DistilBERT, MPNet), vocab.json and merges.txt
-// (RoBERTa), sentencepiece.bpe.model (XLM-RoBERTa), or tokenizer.json; and tokenizer_config.json.
+// (RoBERTa), sentencepiece.bpe.model (XLM-RoBERTa, multilingual BERTs), or tokenizer.json; and tokenizer_config.json.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,8 @@ struct EncoderTokenizer {
 EncoderTokenizer load_encoder_tokenizer(const std::filesystem::path& folder, const std::string& model_type);
 
 // Throws Error, beginning with `where`, unless the tokenizer has as many tokens as the embedding table has
-// rows. A table whose rows are a multiple of 64 may have up to 127 more, as some are filled up for speed.
+// rows. A table whose rows are a multiple of 64 may have up to 127 more, as some are filled up for speed; so may any table
+// of a SentencePiece vocabulary.
 void require_as_many_tokens(const MarkedTokenizer& tokenizer, int64_t rows, const std::string& where);
 
 // A WordPiece vocabulary out of the content of a tokenizer.json, with the settings that are there. `name`

@@ -125,11 +125,10 @@ class MarianTokenizer final : public Tokenizer {
 
   template <class Take>
   void for_each_piece(std::string_view plain, Take&& take) const {
-    if (plain.starts_with(">>"))
-      if (const size_t end = plain.find("<<"); end != std::string_view::npos) {
-        take(plain.substr(0, end + 2));
-        plain.remove_prefix(end + 2);
-      }
+    if (const std::string_view language = language_of(plain); !language.empty()) {
+      take(language);
+      plain.remove_prefix(language.size());
+    }
     for (const std::string& piece : model_.pieces(plain)) take(piece);
   }
 
@@ -180,6 +179,12 @@ std::vector<std::string> missing_marian_files(const fs::path& folder) {
   for (const char* name : {"source.spm", "target.spm", "vocab.json"})
     if (!path_exists(folder / name)) missing.emplace_back(name);
   return missing;
+}
+
+std::string_view language_of(std::string_view text) {
+  if (!text.starts_with(">>")) return {};
+  const size_t end = text.find("<<");
+  return end == std::string_view::npos ? std::string_view() : text.substr(0, end + 2);
 }
 
 std::vector<std::string> target_languages(const fs::path& folder) {

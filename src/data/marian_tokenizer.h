@@ -22,6 +22,9 @@ Tokenizers load_marian_tokenizers(const std::filesystem::path& folder);
 // The files of such a tokenizer that the folder lacks.
 std::vector<std::string> missing_marian_files(const std::filesystem::path& folder);
 
+// The language that a text begins with, ">>fra<<", whether or not a vocabulary has it; empty: it begins with none.
+std::string_view language_of(std::string_view text);
+
 // The languages of a multilingual vocabulary, ">>fra<<", in the order of the folder's vocab.json.
 std::vector<std::string> target_languages(const std::filesystem::path& folder);
 

@@ -209,10 +209,13 @@ std::vector<int32_t> positions_of(const Sentences& texts, const BertConfig& conf
 }  // namespace
 
 Activation bert_activation(const std::string& hidden_act) {
-  if (hidden_act == "gelu") return Activation::gelu;
-  if (hidden_act == "gelu_new" || hidden_act == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  if (hidden_act == "gelu" || hidden_act == "gelu_python") return Activation::gelu;
+  // transformers has several implementations of the same formula.
+  for (const char* name : {"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"})
+    if (hidden_act == name) return Activation::gelu_tanh;
   if (hidden_act == "relu") return Activation::relu;
-  fail("hidden_act is ", in_quotes(hidden_act), ", wanted gelu, gelu_new, gelu_pytorch_tanh or relu");
+  if (hidden_act == "silu" || hidden_act == "swish") return Activation::silu;
+  fail("hidden_act is ", in_quotes(hidden_act), ", wanted gelu, gelu_new, relu or silu");
 }
 
 BertConfig bert_config(const Json& json, const std::string& where) {

@@ -12,6 +12,7 @@
 #include "infer/length_batches.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "io/weight_folder.h"
 #include "models/bert_folder.h"
 
 namespace fovea::tasks {
@@ -66,6 +67,29 @@ void take_global(models::Bert& network, const data::Tokenizer& tokenizer) {
 
 namespace {
 
+// The dense layers of a folder whose model has vectors of `width` features.
+std::vector<DenseLayer> load_dense(std::span<const data::DenseModule> modules, int64_t width) {
+  std::vector<DenseLayer> layers;
+  for (const data::DenseModule& module : modules) {
+    require(module.in == width, (module.folder / "config.json").string(), ": in_features is ", module.in,
+            ", but the vectors that it gets have ", width, " features");
+    width = module.out;
+    const WeightFolder weights(module.folder);
+    const auto take = [&](const char* name, const Shape& wanted) {
+      require(weights.contains(name), weights.where(), ": no tensor ", in_quotes(name));
+      const Shape& got = weights.entry(name).shape;
+      require(got == wanted, weights.where(), ": ", in_quotes(name), " has shape ", got,
+              ", but config.json says ", wanted);
+      return Var(weights.tensor(name));
+    };
+    DenseLayer& layer = layers.emplace_back();
+    layer.tanh = module.tanh;
+    layer.weight = take("linear.weight", {module.out, module.in});
+    if (module.bias) layer.bias = take("linear.bias", {module.out});
+  }
+  return layers;
+}
+
 LoadedEncoder load(const std::filesystem::path& folder, const std::optional<models::BertHeads>& heads,
                    std::optional<Compute> use) {
   require(is_folder(folder), "model folder ", in_quotes(folder.string()), " does not exist");
@@ -85,6 +109,7 @@ LoadedEncoder load(const std::filesystem::path& folder, const std::optional<mode
   models::LoadedBert bert = models::load_bert(model, rng, heads, use);
   loaded.network = std::move(bert.network);
   loaded.fresh = std::move(bert.fresh);
+  loaded.dense = load_dense(loaded.modules.dense, config.hidden_size);
   take_global(*loaded.network, *loaded.tokenizer);
   return loaded;
 }
@@ -109,6 +134,7 @@ Embedder::Embedder(const LoadedEncoder& loaded, const EmbedOptions& options)
       tokens_(options.tokens),
       chunk_(options.chunks),
       network_(*loaded.network),
+      dense_(loaded.dense),
       prepared_(network_, loaded.compute) {
   if (!options.pooling.empty()) modules_.pooling = data::pooling_named(options.pooling);
   modules_.normalize = yes_or(options.normalize, modules_.normalize);
@@ -126,8 +152,13 @@ Embedder::Embedder(const LoadedEncoder& loaded, const EmbedOptions& options)
           "tokens and chunks: the folder puts a prompt before every text, to which no characters belong");
 }
 
+int64_t Embedder::width() const {
+  return tokens_ || dense_.empty() ? network_.config().hidden_size : dense_.back().weight.value().shape()[0];
+}
+
 void Embedder::pool(const float* states, int64_t tokens, float* row) const {
-  const int64_t width = this->width();
+  const int64_t width = network_.config().hidden_size;
+  Tensor pooled({1, width});
   for (int64_t i = 0; i < width; ++i) {
     double sum = 0;
     float largest = states[i];
@@ -135,15 +166,23 @@ void Embedder::pool(const float* states, int64_t tokens, float* row) const {
       sum += states[t * width + i];
       largest = std::max(largest, states[t * width + i]);
     }
-    row[i] = modules_.pooling == data::Pooling::cls   ? states[i]
-             : modules_.pooling == data::Pooling::max ? largest
-                                                      : static_cast<float>(sum / static_cast<double>(tokens));
+    pooled.data()[i] = modules_.pooling == data::Pooling::cls ? states[i]
+                       : modules_.pooling == data::Pooling::max
+                           ? largest
+                           : static_cast<float>(sum / static_cast<double>(tokens));
   }
+  if (!tokens_)
+    for (const DenseLayer& layer : dense_) {
+      pooled = linear(Var(pooled), layer.weight, layer.bias).value();
+      if (layer.tanh)
+        for (float& value : pooled.span()) value = std::tanh(value);
+    }
+  std::copy(pooled.span().begin(), pooled.span().end(), row);
   if (!modules_.normalize) return;
   double squares = 0;
-  for (int64_t i = 0; i < width; ++i) squares += double{row[i]} * row[i];
+  for (int64_t i = 0; i < this->width(); ++i) squares += double{row[i]} * row[i];
   const double length = std::max(std::sqrt(squares), 1e-12);
-  for (int64_t i = 0; i < width; ++i) row[i] = static_cast<float>(row[i] / length);
+  for (int64_t i = 0; i < this->width(); ++i) row[i] = static_cast<float>(row[i] / length);
 }
 
 Embedder::EncodedLine Embedder::encode(const std::string& line) const {
@@ -181,7 +220,7 @@ void Embedder::for_each_line(std::span<const EncodedLine> lines,
     const float* states = hidden.data();
     for (const size_t i : members) {
       use(i, states);
-      states += lengths[i] * width();
+      states += lengths[i] * network_.config().hidden_size;
     }
   });
 }
@@ -205,6 +244,7 @@ Embeddings Embedder::embed(std::span<const std::string> lines) const {
 std::vector<EmbeddedSpan> Embedder::spans_of(const EncodedLine& line, const float* states) const {
   const auto count = static_cast<int64_t>(line.spans.size()), step = tokens_ ? int64_t{1} : chunk_;
   const int64_t behind = static_cast<int64_t>(line.ids.size()) - count - 1;  // marks after the text
+  const int64_t features = network_.config().hidden_size;
   std::vector<EmbeddedSpan> found;
   for (int64_t first = 0; first < count; first += step) {
     const int64_t last = std::min(first + step, count) - 1;
@@ -213,11 +253,11 @@ std::vector<EmbeddedSpan> Embedder::spans_of(const EncodedLine& line, const floa
                       .vector = std::vector<float>(static_cast<size_t>(width()))};
     if (tokens_) {
       span.token = tokenizer_->piece(line.spans[static_cast<size_t>(first)].id);
-      pool(states + (first + 1) * width(), 1, span.vector.data());
+      pool(states + (first + 1) * features, 1, span.vector.data());
     } else {
       const int64_t begin = first == 0 ? 0 : first + 1,
                     end = last + 1 == count ? count + 1 + behind : last + 2;
-      pool(states + begin * width(), end - begin, span.vector.data());
+      pool(states + begin * features, end - begin, span.vector.data());
     }
     found.push_back(std::move(span));
   }

@@ -18,12 +18,19 @@
 
 namespace fovea::tasks {
 
+// A dense layer behind the pooling of a sentence-transformers folder.
+struct DenseLayer {
+  Var weight, bias;  // [out, in] and [out]; the bias is undefined where there is none
+  bool tanh = false;
+};
+
 // A model with its tokenizer. Several threads may use one that was opened for use at once, as long as none changes it.
 struct LoadedEncoder {
   std::string folder;  // for messages
   std::unique_ptr<models::Bert> network;
   std::shared_ptr<const data::MarkedTokenizer> tokenizer;
   data::SentenceModules modules;       // max_tokens is set: the most that the model can read, or fewer
+  std::vector<DenseLayer> dense;       // of modules.dense
   std::vector<std::string> fresh;      // parameters that the folder lacks
   Compute compute = Compute::float32;  // what the network is to be prepared for
 };
@@ -100,7 +107,9 @@ class Embedder {
   SpanEmbeddings embed_spans(std::span<const std::string> lines) const;
   bool of_spans() const { return tokens_ || chunk_ > 0; }
   bool of_tokens() const { return tokens_; }
-  int64_t width() const { return network_.config().hidden_size; }
+  // Features of a vector: those of the model, or of the dense layers that the folder has behind its pooling. A token's
+  // vector is always the model's.
+  int64_t width() const;
   int64_t max_tokens() const { return max_tokens_; }
 
  private:
@@ -114,6 +123,7 @@ class Embedder {
   void for_each_line(std::span<const EncodedLine> lines,
                      const std::function<void(size_t line, const float* states)>& use) const;
   std::vector<EmbeddedSpan> spans_of(const EncodedLine& line, const float* states) const;
+  // row: [width()].
   void pool(const float* states, int64_t tokens, float* row) const;
 
   std::shared_ptr<const data::MarkedTokenizer> tokenizer_;
@@ -122,6 +132,7 @@ class Embedder {
   bool tokens_;
   int64_t chunk_;
   const models::Bert& network_;
+  std::span<const DenseLayer> dense_;
   nn::Prepared prepared_;
 };
 

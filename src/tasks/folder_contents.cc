@@ -38,7 +38,8 @@ FolderContents pretrained_contents(const std::filesystem::path& folder) {
   if (const std::filesystem::path path = folder / "config.json"; path_exists(path))
     if (const Json json = load_json(path); json.is_object() && json.value("model_type", Json()) == "marian")
       return marian_contents(folder, json);
-  const std::filesystem::path model = data::read_sentence_modules(folder).model;
+  const data::SentenceModules modules = data::read_sentence_modules(folder);
+  const std::filesystem::path& model = modules.model;
   const models::BertConfig config = models::read_bert_config(model);
   const WeightFolder weights(model);
   const models::BertHeads heads = models::heads_in(weights, config);
@@ -51,6 +52,7 @@ FolderContents pretrained_contents(const std::filesystem::path& folder) {
                           .abilities = {},
                           .pretrained = true,
                           .settings = models::bert_config_json(config)};
+  if (!modules.dense.empty()) contents.settings["embedding_features"] = modules.dense.back().out;
   if (heads.labels > 0) contents.abilities = {Ability::classify, Ability::explain};
   if (heads.labels == 1) contents.abilities.push_back(Ability::rerank);
   contents.abilities.push_back(Ability::embed);
@@ -87,6 +89,9 @@ FolderContents own_contents(const std::filesystem::path& folder) {
   if (config.all.contains("labels"))
     value_from_json(config.all["labels"], contents.labels, where + ": labels");
   if (record.has_attention(config.model, config.settings)) contents.abilities.push_back(Ability::explain);
+  // A MarianMT folder that was converted to int8 has its tokenizer still.
+  if (contents.kind == FolderKind::translator && data::has_marian_tokenizers(folder))
+    contents.languages = data::target_languages(folder);
   return contents;
 }
 

@@ -150,6 +150,32 @@ TEST(Unigram, TokensStandForTheCharactersOfTokenizers) {
   EXPECT_LE(different, 5);
 }
 
+// multilingual-e5-small and paraphrase-multilingual-MiniLM-L12-v2 are BERTs with XLM-RoBERTa's vocabulary, and with a few
+// rows more in their tables than it has tokens.
+TEST(Unigram, IsFoundInFoldersOfOtherFamilies) {
+  const TemporaryDirectory json, library, lines;
+  write_atomically(json / "tokenizer.json", tokenizer_json().dump());
+  write_atomically(library / "sentencepiece.bpe.model", model_bytes());
+  for (const char* type : {"bert", "distilbert", "roberta", "xlm-roberta"}) {
+    expect_ids(*load_encoder_tokenizer(json.path(), type).tokenizer, "tokenizers");
+    expect_ids(*load_encoder_tokenizer(library.path(), type).tokenizer, "library");
+  }
+  const auto tokenizer = load_encoder_tokenizer(json.path(), "bert").tokenizer;
+  const auto why = [&](const MarkedTokenizer& of, int64_t rows) {
+    return error_of([&] { require_as_many_tokens(of, rows, "M"); });
+  };
+  EXPECT_EQ(why(*tokenizer, tokenizer->size() + 35), "no error");
+  EXPECT_THAT(why(*tokenizer, tokenizer->size() + 128), HasSubstr("of another model"));
+  EXPECT_THAT(why(*tokenizer, tokenizer->size() - 1), HasSubstr("different models"));
+  // WordPiece in a RoBERTa: a list of lines that may have lost its end.
+  write_atomically(lines / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nfox\n");
+  const auto words = load_encoder_tokenizer(lines.path(), "roberta").tokenizer;
+  EXPECT_EQ(words->encode("Fox"), Ids{5});
+  EXPECT_THAT(why(*words, 9), HasSubstr("cut short"));
+  write_atomically(lines / "bpe.codes", "a b 3\n");
+  EXPECT_THAT(error_of([&] { load_encoder_tokenizer(lines.path(), "roberta"); }), HasSubstr("bpe.codes"));
+}
+
 TEST(Unigram, MarksPairsAsRobertaDoes) {
   const auto tokenizer = from_json(tokenizer_json());
   for (const auto& pair : golden()["pairs"]) {

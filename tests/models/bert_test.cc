@@ -200,8 +200,8 @@ TEST_F(BertFolders, AreRefusedWithOneLineWhenTheConfigIsWrong) {
   EXPECT_EQ(complaint_with("num_attention_heads", 5), "M/config.json: 5 heads do not divide the width 12");
   EXPECT_EQ(complaint_with("num_attention_heads", 0),
             "M/config.json: num_attention_heads is 0, wanted 1 to 2147483647");
-  EXPECT_EQ(complaint_with("hidden_act", "swish"),
-            "M/config.json: hidden_act is 'swish', wanted gelu, gelu_new, gelu_pytorch_tanh or relu");
+  EXPECT_EQ(complaint_with("hidden_act", "mish"),
+            "M/config.json: hidden_act is 'mish', wanted gelu, gelu_new, relu or silu");
   EXPECT_EQ(
       complaint_with("model_type", "gpt2"),
       "M/config.json: model_type is 'gpt2', wanted bert, distilbert, roberta, xlm-roberta, mpnet, longformer or big_bird");

@@ -11,6 +11,7 @@
 #include "data/encoder_tokenizer.h"
 #include "io/safetensors.h"
 #include "io/temporary_directory.h"
+#include "tasks/folder_contents.h"
 #include "tasks/untrained_encoder.h"
 #include "tensor/allocator.h"
 
@@ -243,8 +244,12 @@ TEST_F(EncoderTest, RefusesModulesItDoesNotKnow) {
   };
   EXPECT_EQ(with({}), "M/modules.json: wanted a list of modules");
   EXPECT_EQ(with(Json::array({1})), "M/modules.json: wanted a type and a path for every module");
-  EXPECT_EQ(with(Json::array({module("Transformer", ""), module("Dense", "2_Dense")})),
-            "M/modules.json: module 1 is a 'Dense', wanted Transformer, Pooling or Normalize");
+  EXPECT_EQ(
+      with(Json::array({module("Transformer", ""), module("Dense", "2_Dense")})),
+      "M/modules.json: module 1 is a 'Dense', wanted Transformer, Pooling, Dense and Normalize in this order");
+  EXPECT_EQ(
+      with(Json::array({module("Transformer", ""), module("CNN", "1")})),
+      "M/modules.json: module 1 is a 'CNN', wanted Transformer, Pooling, Dense and Normalize in this order");
   EXPECT_EQ(with(Json::array({module("WordEmbeddings", "")})),
             "M/modules.json: module 0 is a 'WordEmbeddings', wanted a Transformer first and no other");
   for (const char* path : {"../x", "/etc", "a/../../b"})
@@ -259,9 +264,77 @@ TEST_F(EncoderTest, RefusesModulesItDoesNotKnow) {
   EXPECT_EQ(pooling({{"pooling_mode_mean_tokens", false}}),
             "M/1_Pooling/config.json: 0 pooling modes are set, wanted one");
   EXPECT_EQ(pooling({{"pooling_mode_lasttoken", true}}),
-            "M/1_Pooling/config.json: 'pooling_mode_lasttoken' is not known, wanted cls, mean or max");
+            "M/1_Pooling/config.json: the pooling mode is 'lasttoken', wanted cls, mean or max");
+  // As sentence-transformers 6 writes it.
+  EXPECT_EQ(pooling({{"embedding_dimension", 24}, {"pooling_mode", "max"}, {"include_prompt", true}}),
+            "no error");
+  EXPECT_EQ(load().modules.pooling, data::Pooling::max);
+  EXPECT_EQ(pooling({{"pooling_mode", Json::array({"cls", "mean"})}}),
+            "M/1_Pooling/config.json: 2 pooling modes are set, wanted one");
+  EXPECT_EQ(pooling({{"pooling_mode", "weightedmean"}}),
+            "M/1_Pooling/config.json: the pooling mode is 'weightedmean', wanted cls, mean or max");
+  EXPECT_THAT(pooling({{"pooling_mode", 3}}), HasSubstr("M/1_Pooling/config.json: pooling_mode"));
   EXPECT_THAT(pooling({{"pooling_mode_mean_tokens", true}, {"include_prompt", false}}),
               HasSubstr("include_prompt"));
+}
+
+// A folder such as LaBSE's: y = tanh(W pooled + b), then length 1.
+TEST_F(EncoderTest, DenseModulesBehindThePoolingMakeTheVector) {
+  const std::string line = "sixteen like one";
+  const std::vector<float> pooled = embed_one(load(), line, {.pooling = "cls"});
+  std::vector<float> weight, bias{0.5f, -1, 0.25f};
+  for (int i = 0; i < 3 * 24; ++i) weight.push_back(0.03f * static_cast<float>(i % 7) - 0.08f);
+  const auto save_weights = [&](const std::vector<float>& values, const Shape& shape) {
+    save_safetensors(model() / "2_Dense/model.safetensors",
+                     {TensorToWrite::floats("linear.weight", Tensor::from(values, shape)),
+                      TensorToWrite::floats("linear.bias", Tensor::from(bias, {3}))});
+  };
+  save("modules.json", Json::array({module("Transformer", ""), module("Pooling", "1_Pooling"),
+                                    module("Dense", "2_Dense"), module("Normalize", "3_Normalize")}));
+  save("1_Pooling/config.json", {{"pooling_mode_cls_token", true}});
+  const auto dense = [&](const char* activation, const Json& changes = Json::object()) {
+    Json json{{"in_features", 24}, {"out_features", 3}, {"bias", true}, {"activation_function", activation}};
+    json.update(changes);
+    save("2_Dense/config.json", json);
+  };
+  dense("torch.nn.modules.activation.Tanh");
+  save_weights(weight, {3, 24});
+  std::vector<float> wanted;
+  double squares = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    double sum = bias[i];
+    for (size_t j = 0; j < 24; ++j) sum += weight[i * 24 + j] * pooled[j];
+    wanted.push_back(static_cast<float>(std::tanh(sum)));
+    squares += double{wanted.back()} * wanted.back();
+  }
+  expect_near(embed_one(load(), line, {.normalize = "no"}), wanted);
+  for (float& value : wanted) value = static_cast<float>(value / std::sqrt(squares));
+  expect_near(embed_one(load(), line), wanted);
+  EXPECT_EQ(look_into(model()).settings.value("embedding_features", 0), 3)
+      << "the width of `embed --format npy`";
+  const LoadedEncoder loaded = load();
+  EXPECT_EQ(Embedder(loaded, {.tokens = true}).width(), 24) << "a token's vector is its state";
+  EXPECT_EQ(
+      Embedder(loaded, {.pooling = "mean", .chunks = 2}).embed_spans({&line, 1}).lines[0][0].vector.size(),
+      3u);
+
+  dense("torch.nn.modules.linear.Identity");
+  EXPECT_NE(embed_one(load(), line), wanted);
+  dense("torch.nn.modules.activation.ReLU");
+  EXPECT_THAT(loading(),
+              HasSubstr("M/2_Dense/config.json: activation_function is 'torch.nn.modules.activation.ReLU'"));
+  dense("torch.nn.modules.linear.Identity", {{"in_features", 23}});
+  EXPECT_EQ(loading(),
+            "M/2_Dense/config.json: in_features is 23, but the vectors that it gets have 24 features");
+  dense("torch.nn.modules.linear.Identity", {{"out_features", 1000000}});
+  EXPECT_EQ(
+      loading(),
+      "M/2_Dense/model.safetensors: 'linear.weight' has shape [3, 24], but config.json says [1000000, 24]");
+  dense("torch.nn.modules.linear.Identity", {{"out_features", -1}});
+  EXPECT_EQ(loading(), "M/2_Dense/config.json: 24 inputs and -1 outputs, wanted 1 to 1048576");
+  fs::remove(model() / "2_Dense/model.safetensors");
+  dense("torch.nn.modules.linear.Identity");
+  EXPECT_THAT(loading(), HasSubstr("M/2_Dense"));
 }
 
 TEST_F(EncoderTest, FillsMaskedPlacesWithTheSoftmaxOfTheHeadsLogits) {
@@ -411,8 +484,6 @@ TEST_F(EncoderTest, RefusesBrokenTokenizers) {
               HasSubstr("asks for normalized, which is not supported"));
   EXPECT_THAT(with_config({{"model_max_length", -1}}), HasSubstr("model_max_length is -1"));
   EXPECT_THAT(with_config(Json::array()), HasSubstr("wanted an object of named options"));
-  EXPECT_EQ(complaint([&] { data::load_encoder_tokenizer(model(), "roberta"); }),
-            "M has no tokenizer, wanted vocab.json with merges.txt, or tokenizer.json");
 
   write_atomically(model() / "vocab.txt", "[CLS]\n[SEP]\n[UNK]\n\xFF\n");
   EXPECT_EQ(loading_tokenizer(), "M/vocab.txt, line 4: not UTF-8");
@@ -422,6 +493,8 @@ TEST_F(EncoderTest, RefusesBrokenTokenizers) {
   EXPECT_THAT(loading_tokenizer(), HasSubstr("M/vocab.txt"));
   fs::remove(model() / "vocab.txt");
   EXPECT_EQ(loading_tokenizer(), "M has no tokenizer, wanted vocab.txt or tokenizer.json");
+  EXPECT_EQ(complaint([&] { data::load_encoder_tokenizer(model(), "roberta"); }),
+            "M has no tokenizer, wanted vocab.json with merges.txt, or tokenizer.json");
 
   const auto with_json = [&](const std::function<void(Json&)>& change) {
     Json json = tokenizer_json();
@@ -432,8 +505,8 @@ TEST_F(EncoderTest, RefusesBrokenTokenizers) {
   EXPECT_EQ(with_json([](Json&) {}), "no error");
   EXPECT_EQ(with_json([](Json& json) { json = Json::array(); }),
             "M/tokenizer.json: wanted an object with model, normalizer and pre_tokenizer");
-  EXPECT_EQ(with_json([](Json& json) { json["model"]["type"] = "Unigram"; }),
-            "M/tokenizer.json: model is of type 'Unigram', wanted WordPiece");
+  EXPECT_EQ(with_json([](Json& json) { json["model"]["type"] = "WordLevel"; }),
+            "M/tokenizer.json: model is of type 'WordLevel', wanted WordPiece");
   EXPECT_EQ(with_json([](Json& json) { json["normalizer"] = nullptr; }),
             "M/tokenizer.json: no normalizer, wanted one of type BertNormalizer");
   EXPECT_EQ(with_json([](Json& json) { json["pre_tokenizer"]["type"] = 3; }),

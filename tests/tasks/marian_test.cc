@@ -8,6 +8,7 @@
 #include "io/safetensors.h"
 #include "io/temporary_directory.h"
 #include "tasks/convert.h"
+#include "tasks/language_notice.h"
 #include "tasks/open.h"
 #include "tasks/train_settings.h"
 #include "tasks/train_translate.h"
@@ -119,6 +120,37 @@ TEST_F(MarianFolder, ContentsSayWhatItHoldsCanDoAndLacks) {
   ASSERT_EQ(contents.lacks.size(), 1u);
   EXPECT_THAT(contents.lacks[0], HasSubstr("source.spm"));
   EXPECT_THROW(open(folder_ / "m"), Error);
+}
+
+TEST_F(MarianFolder, LinesInALanguageThatTheVocabularyLacksAreNoticed) {
+  convert_translation(folder_ / "m", "int8", folder_ / "i");
+  for (const char* name : {"m", "i"}) {
+    LanguageNotice notice(look_into(folder_ / name));
+    for (const char* line : {"", "the fox", ">>fra<< the fox", ">>deu<<", ">> x", "fox >>xyz<<"})
+      notice.count(line);
+    EXPECT_EQ(notice.text(), "");
+    notice.count(">>xyz<< the fox");
+    EXPECT_EQ(
+        notice.text(),
+        "1 line begins with a language that the model does not know: '>>xyz<<', which is read as <unk>; the model "
+        "has >>deu<<, >>fra<<, >>cmn_Hans<<");
+    notice.count(">>fr<<");
+    EXPECT_THAT(notice.text(),
+                ::testing::StartsWith(
+                    "2 lines begin with languages that the model does not know: the first is '>>xyz<<'"));
+  }
+  FolderContents contents = look_into(folder_ / "m");
+  for (const char* more : {">>a<<", ">>b<<", ">>c<<", ">>d<<", ">>e<<"})
+    contents.languages.emplace_back(more);
+  LanguageNotice many(contents);
+  many.count(">>xyz<<");
+  EXPECT_THAT(many.text(),
+              ::testing::EndsWith(">>cmn_Hans<<, >>a<<, >>b<<, >>c<< and 2 more, which `fovea info` lists"));
+  contents.languages.clear();
+  LanguageNotice none(contents);
+  none.count(">>" + std::string(3000, 'x') + "<<");
+  EXPECT_THAT(none.text(), ::testing::EndsWith("the model has no target languages"));
+  EXPECT_LT(none.text().size(), 200u);
 }
 
 TEST_F(MarianFolder, IsExplainedAndAlignedAsOurOwn) {
