@@ -325,20 +325,71 @@ def test_threads_are_torchs_and_change_nothing():
         torch.set_num_threads(before)
 
 
-def test_as_many_threads_work_as_torch_has():
-    # Threads of the process before and after a large call: PyTorch's own are started by the first line that needs them.
+def test_as_many_threads_work_as_torch_has_and_they_are_its_own():
+    # Threads of the process before and after a large call (PyTorch's are started by the first line that needs them), and
+    # how many of them the call kept busy.
     script = """if True:
         import os, sys, torch, fovea.torch
         torch.set_num_threads(int(sys.argv[1]))
         q = torch.randn(1, 8, 1024, 64, requires_grad=True)
         (q @ q.mT).softmax(-1).sum().backward()
-        before = len(os.listdir("/proc/self/task"))
-        fovea.torch.attention(q, q, q).sum().backward()
-        print(len(os.listdir("/proc/self/task")) - before)
+
+        def ticks():
+            stats = {task: open(f"/proc/self/task/{task}/stat").read() for task in os.listdir("/proc/self/task")}
+            return {task: int(stat.rsplit(")")[1].split()[11]) for task, stat in stats.items()}
+
+        before = ticks()
+        for _ in range(8):
+            fovea.torch.attention(q, q, q).sum().backward()
+        after = ticks()
+        print(len(after) - len(before), sum(after[task] - before[task] >= 5 for task in before))
     """
     for threads in (1, 2, 3):
         run = subprocess.run([sys.executable, "-c", script, str(threads)], check=True, capture_output=True, text=True)
-        assert int(run.stdout) == threads - 1
+        assert run.stdout.split() == ["0", str(threads)]
+
+
+def test_forked_child_of_a_process_whose_threads_have_worked():
+    # The threads of OpenMP are not in the child, and it would wait for them for ever: Fovea's own do the work there.
+    script = """if True:
+        import os, signal, torch, fovea.torch
+        torch.set_num_threads(2)
+        q = torch.randn(1, 4, 300, 32, requires_grad=True)
+        out = fovea.torch.attention(q, q, q)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            again = fovea.torch.attention(q, q, q)
+            same = bytes(again.detach().numpy().tobytes()) == bytes(out.detach().numpy().tobytes())
+            os._exit(0 if same else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert torch.equal(fovea.torch.attention(q, q, q), out)
+    """
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_errors_leave_the_threads_of_torch_usable():
+    q = torch.randn(1, 4, 300, 32)
+    wanted = fovea.torch.attention(q, q, q)
+    for _ in range(20):
+        with pytest.raises(ValueError):
+            fovea.torch.attention(q, q[:, :3], q)
+        assert torch.equal(fovea.torch.attention(q, q, q), wanted)
+
+
+def test_several_threads_of_python_at_once():
+    q = torch.randn(1, 4, 300, 32)
+    wanted, found = fovea.torch.attention(q, q, q), []
+
+    def work():
+        found.extend(torch.equal(fovea.torch.attention(q, q, q), wanted) for _ in range(50))
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [True] * 200
 
 
 def test_other_threads_of_python_run_meanwhile():
