@@ -73,6 +73,32 @@ def test_random_shapes_strides_and_masks_equal_sdpa(case):
     assert_same(fovea.torch.attention(*views, mask=mask), sdpa64(*views, mask), [q, k, v, mask])
 
 
+@pytest.mark.parametrize("shape", [(2, 4), (3,), ()])
+@pytest.mark.parametrize("options", [
+    {}, {"is_causal": True}, {"scale": 0.3}, {"scale": -0.3}, {"scale": 0.0}, {"is_causal": True, "scale": 2},
+    {"attn_mask": torch.ones(9, 13, dtype=torch.bool).tril(2)}, {"attn_mask": torch.linspace(-2, 2, 9 * 13).view(9, 13)},
+])  # fmt: skip
+def test_arguments_of_sdpa(shape, options):
+    q, k, v = (torch.randn(*shape, n, 8, requires_grad=True) for n in (9, 13, 13))
+    mask = options.get("attn_mask")
+    exact = {**options, "attn_mask": mask.double()} if mask is not None and mask.dtype is not torch.bool else options
+    wanted = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), **exact)
+    assert_same(fovea.torch.scaled_dot_product_attention(q, k, v, **options), wanted, (q, k, v))
+
+
+def test_arguments_of_sdpa_with_a_mask_for_each_sequence_and_grouped_heads():
+    call = fovea.torch.scaled_dot_product_attention
+    q, k, v = (torch.randn(3, n, 8, requires_grad=True) for n in (9, 13, 13))
+    mask = torch.rand(3, 9, 13) < 0.7
+    assert_same(call(q, k, v, mask), F.scaled_dot_product_attention(q.double(), k.double(), v.double(), mask), (q, k, v))
+    q, k, v = tensors()
+    assert_same(call(q, k, v, enable_gqa=True), sdpa64(q, k, v), (q, k, v))
+    for wrong in (lambda: call(q, k, v), lambda: call(q[0], k, v), lambda: call(q[None], k[None], v[None]),
+                  lambda: call(q, k, v, torch.ones(9, 13) > 0, is_causal=True, enable_gqa=True)):  # fmt: skip
+        with pytest.raises(ValueError, match="scaled_dot_product_attention: got .* wanted"):
+            wrong()
+
+
 @pytest.mark.parametrize("queries,keys", [(9, 9), (16, 40)])
 def test_causal_and_windows_equal_a_masked_sdpa(queries, keys):
     q, k, v = tensors(queries=queries, keys=keys)
