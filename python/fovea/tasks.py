@@ -203,6 +203,8 @@ class Model:
         return _INPUTS[self._folder.input](item)
 
     def _is_one(self, inputs: Any) -> bool:
+        if _INPUTS[self._folder.input] is _text_input:  # arrays and columns of texts, and generators, hold several
+            return isinstance(inputs, (str, bytes, dict)) or not hasattr(inputs, "__iter__")
         return not isinstance(inputs, (list, tuple))
 
     def answer(self, inputs: Any, *, on_error: str = "stop", **options: Any) -> Any:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/host_threads.h"
 #include "base/thread_limit.h"
 #include "base/worker_pool.h"
 
@@ -17,6 +18,7 @@ std::atomic<int> g_threads{0};
 thread_local bool t_inside = false;
 thread_local int t_index = 0;
 thread_local int t_limit = 0;  // threads of this thread's calls; 0: as set_num_threads() says
+thread_local RunOnHostThreads t_host = nullptr;
 
 // While one lives this thread runs chunks, as number `index` of those that do, under their caller's limit.
 class InsideChunks {
@@ -83,6 +85,14 @@ ThreadLimit::~ThreadLimit() {
   t_limit = before_;
 }
 
+HostThreads::HostThreads(RunOnHostThreads run) : before_(t_host) {
+  if (run != nullptr) t_host = run;
+}
+
+HostThreads::~HostThreads() {
+  t_host = before_;
+}
+
 int num_threads() {
   if (t_limit > 0) return t_limit;
   const int count = g_threads.load();
@@ -103,7 +113,12 @@ void parallel_chunks(int64_t chunks, FunctionRef<void(int64_t)> body) {
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     if (pool.try_acquire()) {
       Job job(chunk, chunks, body);
-      pool.run(threads - 1, [&job](int index) { job.work(index); });
+      const auto part = [&job](int index) { job.work(index); };
+      // A host's team has always the same size, whatever there is to do: runtimes of OpenMP end and start threads when it changes.
+      if (t_host != nullptr)
+        t_host(num_threads(), part);
+      else
+        pool.run(threads - 1, part);
       pool.release();
       return job.rethrow();
     }

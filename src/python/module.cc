@@ -6,6 +6,7 @@
 #include "python/attention.h"
 #include "python/errors.h"
 #include "python/masks.h"
+#include "python/openmp.h"
 #include "python/tasks.h"
 #include "python/torch_call.h"
 #include "python/train.h"
@@ -19,6 +20,7 @@ NB_MODULE(_core, module) {
   fovea::python::add_attention(module);
   fovea::python::add_masks(module);
   fovea::python::add_torch_calls(module);
+  fovea::python::add_openmp(module);
   fovea::python::add_tasks(module);
   fovea::python::add_train(module);
   module.def("set_num_threads", &fovea::set_num_threads, nb::arg("count"),

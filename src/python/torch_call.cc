@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_threads.h"
 #include "base/thread_limit.h"
 #include "python/arrays.h"
 #include "python/masks.h"
+#include "python/openmp.h"
 #include "python/tensors.h"
 
 namespace nb = nanobind;
@@ -23,6 +25,13 @@ namespace fovea::python {
 namespace {
 
 constexpr size_t kSeed = kInputNames.size();  // the place after the inputs: an integer tensor
+
+// While one lives, this thread's work runs on as many threads as PyTorch's would, and on the same.
+struct TorchThreads {
+  explicit TorchThreads(int count) : limit(count), host(openmp_threads()) {}
+  const ThreadLimit limit;
+  const HostThreads host;
+};
 
 // Whether x has these sizes and strides; a stride along a single element does not count.
 bool is_laid_out(const StridedInput& x, const std::array<int64_t, 4>& sizes,
@@ -55,6 +64,27 @@ void check_sizes(const char* name, const StridedOutput& x, const std::array<int6
   for (int i = 0; i < 4; ++i)
     require((i < x.rank ? x.sizes[i] : 1) == sizes[i], "attention: ", name,
             " has another size than attention() gave it");
+}
+
+// A call whose kernels take a few microseconds: less than to start threads, or to wait for anybody who gets the GIL meanwhile.
+bool is_small(const AttentionSizes& s) {
+  constexpr double kMultiplyAdds = 1 << 17;
+  return static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.queries) *
+             static_cast<double>(s.keys) * static_cast<double>(s.d + s.dv) <=
+         kMultiplyAdds;
+}
+
+// Runs `work` of these sizes. threads: torch.get_num_threads.
+template <class Work>
+void run(const AttentionSizes& sizes, nb::handle threads, const Work& work) {
+  if (is_small(sizes)) {
+    const ThreadLimit one(1);
+    return work();
+  }
+  const int count = nb::cast<int>(threads());
+  const nb::gil_scoped_release release;
+  const TorchThreads guard(count);
+  work();
 }
 
 // As Call::output_and_lse() gave it, or a tensor [B, H, Nq].
@@ -95,17 +125,17 @@ class Call {
     const Arguments in = arguments(tensors, 0);
     const StridedResults results{.out = tensor_view(out), .lse = tensor_view(lse).data};
     const nb::gil_scoped_release release;
-    const ThreadLimit limit(threads);
+    const TorchThreads guard(threads);
     in.prepared->forward(in.arrays, results, in.seed);
   }
 
-  // The output as a new tensor. like: torch.empty_like.
-  nb::object output(const nb::tuple& tensors, nb::handle like, int threads) {
+  // The output as a new tensor. like: torch.empty_like; threads: torch.get_num_threads.
+  nb::object output(const nb::tuple& tensors, nb::handle like, nb::handle threads) {
     return compute(tensors, like, nullptr, threads);
   }
 
   // (the output, the log-sum-exp for backward()): what nobody else reads need not be a tensor, which takes longer to make.
-  nb::tuple output_and_lse(const nb::tuple& tensors, nb::handle like, int threads) {
+  nb::tuple output_and_lse(const nb::tuple& tensors, nb::handle like, nb::handle threads) {
     std::unique_ptr<float[]> lse;
     nb::object out = compute(tensors, like, &lse, threads);
     return nb::make_tuple(std::move(out), nb::capsule(lse.release(), [](void* memory) noexcept {
@@ -118,7 +148,7 @@ class Call {
   // in the order of `wanted`, each made by like(tensor), where the tensor is dense, or by like_view(tensor, whether it
   // is q, k or v).
   nb::tuple backward(const nb::tuple& saved, nb::handle lse, nb::handle d_out, const nb::tuple& wanted,
-                     nb::handle like, nb::handle like_view, int threads) {
+                     nb::handle like, nb::handle like_view, nb::handle threads) {
     const Arguments in = arguments(saved, 1);
     require(wanted.size() == saved.size(), "attention: got ", wanted.size(), " wishes for ", saved.size(),
             " tensors");
@@ -138,11 +168,7 @@ class Call {
       }
       PyTuple_SetItem(gradients.ptr(), static_cast<Py_ssize_t>(i), gradient.release().ptr());
     }
-    {
-      const nb::gil_scoped_release release;
-      const ThreadLimit limit(threads);
-      in.prepared->backward(in.arrays, results, d, to, in.seed);
-    }
+    run(in.prepared->sizes(), threads, [&] { in.prepared->backward(in.arrays, results, d, to, in.seed); });
     return nb::borrow<nb::tuple>(gradients);
   }
 
@@ -152,7 +178,7 @@ class Call {
     const Arguments in = arguments(tensors, 0);
     float* const to = tensor_view(weights).data;
     const nb::gil_scoped_release release;
-    const ThreadLimit limit(threads);
+    const TorchThreads guard(threads);
     in.prepared->weights(in.arrays, heads, rows, to, in.seed);
   }
 
@@ -167,7 +193,8 @@ class Call {
   }
 
   // lse: null, or where it goes.
-  nb::object compute(const nb::tuple& tensors, nb::handle like, std::unique_ptr<float[]>* lse, int threads) {
+  nb::object compute(const nb::tuple& tensors, nb::handle like, std::unique_ptr<float[]>* lse,
+                     nb::handle threads) {
     const Arguments in = arguments(tensors, 0);
     const AttentionSizes& s = in.prepared->sizes();
     // As _new_results() of ops.py: [B, Nq, H, Dv] in memory. Memory like that of q, if it is the same, is quicker to get.
@@ -179,9 +206,7 @@ class Call {
     if (lse != nullptr)
       *lse = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(s.batch * s.heads * s.queries));
     const StridedResults results{.out = tensor_view(out), .lse = lse != nullptr ? lse->get() : nullptr};
-    const nb::gil_scoped_release release;
-    const ThreadLimit limit(threads);
-    in.prepared->forward(in.arrays, results, in.seed);
+    run(s, threads, [&] { in.prepared->forward(in.arrays, results, in.seed); });
     return out;
   }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host_threads.h"
 #include "base/thread_limit.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -188,6 +189,59 @@ TEST(Workers, AreMadeAnewInAForkedChild) {
 
 TEST(SetNumThreads, RefusesNegativeCounts) {
   EXPECT_THROW(set_num_threads(-1), Error);
+}
+
+std::atomic<int> host_runs{0};
+
+// A host whose team is made for each run; every thread comes, whether there is work or not.
+void run_on_new_threads(int threads, FunctionRef<void(int)> part) {
+  ++host_runs;
+  std::vector<std::thread> team;
+  for (int i = 1; i < threads; ++i) team.emplace_back([&part, i] { part(i); });
+  part(0);
+  for (std::thread& member : team) member.join();
+}
+
+TEST(HostThreads, DoTheWorkOfThisThreadWhileTheGuardLives) {
+  host_runs = 0;
+  const ThreadLimit limit(3);
+  std::vector<std::atomic<int>> seen(100);
+  const auto work = [&] {
+    parallel_chunks(100, [&](int64_t chunk) {
+      EXPECT_LT(thread_index(), 3);
+      ++seen[chunk];
+      parallel_chunks(3, [](int64_t) {});  // nested: serial
+    });
+  };
+  {
+    const HostThreads host(run_on_new_threads), unchanged(nullptr);
+    work();
+    EXPECT_EQ(host_runs, 1);
+    parallel_chunks(2, [](int64_t) {});  // fewer chunks than threads
+    EXPECT_EQ(host_runs, 2);
+    parallel_chunks(1, [](int64_t) {});  // nothing to share
+    EXPECT_EQ(host_runs, 2);
+    std::thread([&] {  // another thread has its own
+      const ThreadLimit same(3);
+      work();
+    })
+        .join();
+    EXPECT_EQ(host_runs, 2);
+  }
+  work();
+  EXPECT_EQ(host_runs, 2);
+  for (const auto& count : seen) EXPECT_EQ(count, 3);
+}
+
+TEST(HostThreads, ExceptionReachesTheCallerAndTheHostStaysUsable) {
+  const ThreadLimit limit(3);
+  const HostThreads host(run_on_new_threads);
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_THROW(parallel_chunks(8, [](int64_t chunk) { require(chunk != 5, "five"); }), Error);
+    std::atomic<int> total{0};
+    parallel_chunks(8, [&](int64_t) { ++total; });
+    ASSERT_EQ(total, 8);
+  }
 }
 
 TEST(ThreadLimit, HoldsForTheCallsOfThisThreadAlone) {

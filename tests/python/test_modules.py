@@ -68,6 +68,13 @@ def test_without_a_batch_and_on_itself():
     assert_same(ours, theirs, x, x, x)
 
 
+def test_a_wrong_spec_is_an_error_at_once():
+    for make in (lambda spec: fovea.torch.MultiheadAttention(8, 2, spec=spec),
+                 lambda spec: fovea.torch.TransformerEncoderLayer(8, 2, spec=spec)):  # fmt: skip
+        with pytest.raises(ValueError, match="casual.*did you mean \"causal\""):
+            make("scaled_dot / casual")
+
+
 def test_a_spec_is_used_and_printed():
     ours, theirs = pair(batch_first=True)
     ours.spec = "scaled_dot / causal"

@@ -80,6 +80,9 @@ def test_classifier(classifier):
     found = model.classify(["the film was great", "a plot was dull"])
     assert [answer["label"] for answer in found] == ["pos", "neg"]
     assert model.classify("the film was great") == found[0]
+    texts = ["the film was great", "a plot was dull"]
+    for several in (tuple(texts), np.array(texts), (text for text in texts)):
+        assert model.classify(several) == found
     assert sum(found[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
     words = model.answer("the film was great", words=True)["words"]
     assert [word for word, _ in words][:4] == ["the", "film", "was", "great"]

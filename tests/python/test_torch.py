@@ -73,6 +73,32 @@ def test_random_shapes_strides_and_masks_equal_sdpa(case):
     assert_same(fovea.torch.attention(*views, mask=mask), sdpa64(*views, mask), [q, k, v, mask])
 
 
+@pytest.mark.parametrize("shape", [(2, 4), (3,), ()])
+@pytest.mark.parametrize("options", [
+    {}, {"is_causal": True}, {"scale": 0.3}, {"scale": -0.3}, {"scale": 0.0}, {"is_causal": True, "scale": 2},
+    {"attn_mask": torch.ones(9, 13, dtype=torch.bool).tril(2)}, {"attn_mask": torch.linspace(-2, 2, 9 * 13).view(9, 13)},
+])  # fmt: skip
+def test_arguments_of_sdpa(shape, options):
+    q, k, v = (torch.randn(*shape, n, 8, requires_grad=True) for n in (9, 13, 13))
+    mask = options.get("attn_mask")
+    exact = {**options, "attn_mask": mask.double()} if mask is not None and mask.dtype is not torch.bool else options
+    wanted = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), **exact)
+    assert_same(fovea.torch.scaled_dot_product_attention(q, k, v, **options), wanted, (q, k, v))
+
+
+def test_arguments_of_sdpa_with_a_mask_for_each_sequence_and_grouped_heads():
+    call = fovea.torch.scaled_dot_product_attention
+    q, k, v = (torch.randn(3, n, 8, requires_grad=True) for n in (9, 13, 13))
+    mask = torch.rand(3, 9, 13) < 0.7
+    assert_same(call(q, k, v, mask), F.scaled_dot_product_attention(q.double(), k.double(), v.double(), mask), (q, k, v))
+    q, k, v = tensors()
+    assert_same(call(q, k, v, enable_gqa=True), sdpa64(q, k, v), (q, k, v))
+    for wrong in (lambda: call(q, k, v), lambda: call(q[0], k, v), lambda: call(q[None], k[None], v[None]),
+                  lambda: call(q, k, v, torch.ones(9, 13) > 0, is_causal=True, enable_gqa=True)):  # fmt: skip
+        with pytest.raises(ValueError, match="scaled_dot_product_attention: got .* wanted"):
+            wrong()
+
+
 @pytest.mark.parametrize("queries,keys", [(9, 9), (16, 40)])
 def test_causal_and_windows_equal_a_masked_sdpa(queries, keys):
     q, k, v = tensors(queries=queries, keys=keys)
@@ -325,20 +351,71 @@ def test_threads_are_torchs_and_change_nothing():
         torch.set_num_threads(before)
 
 
-def test_as_many_threads_work_as_torch_has():
-    # Threads of the process before and after a large call: PyTorch's own are started by the first line that needs them.
+def test_as_many_threads_work_as_torch_has_and_they_are_its_own():
+    # Threads of the process before and after a large call (PyTorch's are started by the first line that needs them), and
+    # how many of them the call kept busy.
     script = """if True:
         import os, sys, torch, fovea.torch
         torch.set_num_threads(int(sys.argv[1]))
         q = torch.randn(1, 8, 1024, 64, requires_grad=True)
         (q @ q.mT).softmax(-1).sum().backward()
-        before = len(os.listdir("/proc/self/task"))
-        fovea.torch.attention(q, q, q).sum().backward()
-        print(len(os.listdir("/proc/self/task")) - before)
+
+        def ticks():
+            stats = {task: open(f"/proc/self/task/{task}/stat").read() for task in os.listdir("/proc/self/task")}
+            return {task: int(stat.rsplit(")")[1].split()[11]) for task, stat in stats.items()}
+
+        before = ticks()
+        for _ in range(8):
+            fovea.torch.attention(q, q, q).sum().backward()
+        after = ticks()
+        print(len(after) - len(before), sum(after[task] - before[task] >= 5 for task in before))
     """
     for threads in (1, 2, 3):
         run = subprocess.run([sys.executable, "-c", script, str(threads)], check=True, capture_output=True, text=True)
-        assert int(run.stdout) == threads - 1
+        assert run.stdout.split() == ["0", str(threads)]
+
+
+def test_forked_child_of_a_process_whose_threads_have_worked():
+    # The threads of OpenMP are not in the child, and it would wait for them for ever: Fovea's own do the work there.
+    script = """if True:
+        import os, signal, torch, fovea.torch
+        torch.set_num_threads(2)
+        q = torch.randn(1, 4, 300, 32, requires_grad=True)
+        out = fovea.torch.attention(q, q, q)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            again = fovea.torch.attention(q, q, q)
+            same = bytes(again.detach().numpy().tobytes()) == bytes(out.detach().numpy().tobytes())
+            os._exit(0 if same else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert torch.equal(fovea.torch.attention(q, q, q), out)
+    """
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_errors_leave_the_threads_of_torch_usable():
+    q = torch.randn(1, 4, 300, 32)
+    wanted = fovea.torch.attention(q, q, q)
+    for _ in range(20):
+        with pytest.raises(ValueError):
+            fovea.torch.attention(q, q[:, :3], q)
+        assert torch.equal(fovea.torch.attention(q, q, q), wanted)
+
+
+def test_several_threads_of_python_at_once():
+    q = torch.randn(1, 4, 300, 32)
+    wanted, found = fovea.torch.attention(q, q, q), []
+
+    def work():
+        found.extend(torch.equal(fovea.torch.attention(q, q, q), wanted) for _ in range(50))
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == [True] * 200
 
 
 def test_other_threads_of_python_run_meanwhile():

@@ -1,6 +1,6 @@
 """Fovea's attention for PyTorch on CPUs, with gradients."""
 
-from .flex import Score, flex_attention, score
+from .flex import Score, flex_attention, scaled_dot_product_attention, score
 from .modules import MultiheadAttention, TransformerEncoderLayer
 from .ops import AttentionOutput, attention
 
@@ -11,5 +11,6 @@ __all__ = [
     "TransformerEncoderLayer",
     "attention",
     "flex_attention",
+    "scaled_dot_product_attention",
     "score",
 ]

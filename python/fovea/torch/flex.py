@@ -1,8 +1,8 @@
-"""flex_attention() on CPUs, forward and backward, with PyTorch's own BlockMask."""
+"""PyTorch's functions with their own arguments: flex_attention() with its BlockMask, and scaled_dot_product_attention()."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from .. import _core
 from .ops import NumberedMask, attention, numbered
 
-__all__ = ["Score", "flex_attention", "score"]
+__all__ = ["Score", "flex_attention", "scaled_dot_product_attention", "score"]
 
 
 class Score(NamedTuple):
@@ -197,6 +197,48 @@ def _score_of(score_mod: Any, block_mask: Any, query: Tensor, key: Tensor) -> Sc
     return found
 
 
+def scaled_score(query: Tensor, scale: Optional[float]) -> Tuple[str, Tensor]:
+    """The score of a spec, and the query, for a scale as PyTorch's functions take it."""
+    if scale is None:
+        return "scaled_dot", query
+    return (f"scaled_dot({1 / scale!r})", query) if scale > 0 else ("dot", query * scale)
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Optional[Tensor] = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: Optional[float] = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """torch.nn.functional.scaled_dot_product_attention with its arguments, computed by Fovea; two to four dimensions.
+
+    As there, is_causal counts positions from the first query and the first key.
+    """
+    name, rank = "scaled_dot_product_attention", query.dim()
+    if not 2 <= rank <= 4 or key.dim() != rank or value.dim() != rank:
+        shapes = [list(x.shape) for x in (query, key, value)]
+        raise ValueError(f"{name}: got {shapes[0]}, {shapes[1]} and {shapes[2]}, wanted the same 2 to 4 dimensions")
+    if attn_mask is not None and is_causal:
+        raise ValueError(f"{name}: got attn_mask and is_causal=True, wanted one of them")
+    if rank == 4 and not enable_gqa and query.shape[1] != key.shape[1]:
+        raise ValueError(f"{name}: got {query.shape[1]} query heads and {key.shape[1]} key heads, wanted the same or enable_gqa=True")
+    base, query = scaled_score(query, scale)
+    if rank == 2:
+        query, key, value = query[None], key[None], value[None]
+    if rank < 4:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        if attn_mask is not None and attn_mask.dim() == 3:
+            attn_mask = attn_mask.unsqueeze(1)
+    spec = f"{base} / causal(top_left)" if is_causal else base
+    output = attention(query, key, value, spec, mask=attn_mask, dropout_p=dropout_p)
+    output = output if rank == 4 else output.squeeze(1)
+    return output[0] if rank == 2 else output
+
+
 def flex_attention(
     query: Tensor,
     key: Tensor,
@@ -227,11 +269,7 @@ def flex_attention(
         raise ValueError(f"flex_attention: got {list(query.shape)} and {list(key.shape)}, wanted [batch, heads, tokens, features]")
     terms, tensors = _score_of(score_mod, block_mask, query, key)
     mask = None if block_mask is None else _mask_of(block_mask, query.shape[2], key.shape[2])
-    base = "scaled_dot"
-    if scale is not None:
-        base = f"scaled_dot({1 / scale!r})" if scale > 0 else "dot"
-        if scale <= 0:
-            query = query * scale
+    base, query = scaled_score(query, scale)
     spec = f"{base} + {terms}" if terms else base
     wants_lse = return_lse or (return_aux is not None and return_aux.lse)
     found = attention(query, key, value, spec, mask=mask, return_lse=wants_lse, **tensors)

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .. import _core
 from .ops import attention
 
 __all__ = ["MultiheadAttention", "TransformerEncoderLayer"]
@@ -29,6 +30,7 @@ class MultiheadAttention(nn.MultiheadAttention):
 
     def __init__(self, *args: Any, spec: str = "scaled_dot / full / soft", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        _core.canonical_spec(spec)  # an error now, not in the first step
         self.spec = spec
 
     def extra_repr(self) -> str:

@@ -7,6 +7,7 @@ eight tokens takes a few microseconds, so each line of that way counts: it does 
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
@@ -84,6 +85,14 @@ def _compute(call: _core.Call, tensors: _Tensors, lse: bool) -> Tuple[Tensor, Op
     return out, sums
 
 
+def _share_threads() -> None:
+    """PyTorch's OpenMP workers spin for milliseconds after each of its functions; threads of our own would run beside them."""
+    if torch.backends.openmp.is_available() and "parallel backend: OpenMP" in torch.__config__.parallel_info():
+        _core.use_openmp_of(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+
+
+_share_threads()
+
 _QKV = (0, 1, 2)  # places
 _are_ready = _core.are_ready
 _threads = torch.get_num_threads
@@ -124,7 +133,7 @@ def _backward_cpu(*arguments):
     call, tensors = _given(shared)
     _require_float32(out, lse, d_out)
     wanted = [wants for x, wants in zip(shared, (*wanted, False)) if x is not None]
-    found = call.backward((out, *tensors), lse, d_out, (False, *wanted), _empty_like, _gradient_like, _threads())
+    found = call.backward((out, *tensors), lse, d_out, (False, *wanted), _empty_like, _gradient_like, _threads)
     return [x for x in found if x is not None]
 
 
@@ -264,20 +273,18 @@ class _DirectAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, called, *tensors):
-        out, lse = called[0].output_and_lse(tensors, _empty_like, _threads())
+        out, lse = called[0].output_and_lse(tensors, _empty_like, _threads)
         ctx.save_for_backward(out, *tensors)
-        ctx.called = (*called, lse)
+        ctx.called = (called, lse)
         return out
 
     @staticmethod
     def backward(ctx, d_out):
         if _grad_enabled():
             _refuse_second_derivatives()
-        call, key, lse = ctx.called
+        (call, key), lse = ctx.called
         if _is_direct() and type(d_out) is Tensor and not d_out.is_neg():
-            return call.backward(
-                ctx.saved_tensors, lse, d_out, ctx.needs_input_grad, _empty_like, _gradient_like, _threads()
-            )
+            return call.backward(ctx.saved_tensors, lse, d_out, ctx.needs_input_grad, _empty_like, _gradient_like, _threads)
         # lse is no tensor here: the op computes it again.
         (places, *options), (_, *tensors) = key, ctx.saved_tensors
         out, lse = _forward_op(*_spread(places, tensors), *options, True)
@@ -410,7 +417,7 @@ def attention(
         called = _calls.get(spec) or _call_of((_QKV, spec, None, None, None, 0, 0.0, False), _calls, spec)
         if _grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
             return _direct_apply(called, q, k, v)
-        return called[0].output((q, k, v), _empty_like, _threads())
+        return called[0].output((q, k, v), _empty_like, _threads)
     if not direct:
         _refuse_transforms()
     places = [0, 1, 2]
