@@ -28,7 +28,10 @@ def as_mask(mask: Any) -> Optional[Mask]:
     try:
         return _core.mask_from_bools(mask)
     except TypeError:
-        raise TypeError(f"mask: got {type(mask).__name__}, wanted a bool array of NumPy or one that speaks DLPack") from None
+        got, hint = type(mask).__name__, ""
+        if hasattr(mask, "dtype"):
+            got, hint = f"dtype {mask.dtype}", "; give numbers that are added to the scores as bias="
+        raise TypeError(f"mask: got {got}, wanted a bool array of NumPy or one that speaks DLPack, True where a query attends{hint}") from None
 
 
 def whole_numbers(name: str, counts: Any) -> Optional[Tuple[int, ...]]:
@@ -58,7 +61,7 @@ def _unreadable(name: str, array: Any) -> Optional[Exception]:
     """Why an array cannot be read; None: it can, as far as Python can tell."""
     if isinstance(array, np.ndarray):
         if array.dtype != np.float32 or not array.dtype.isnative:
-            return ValueError(f"{name}: got dtype {array.dtype}, wanted float32")
+            return ValueError(f"{name}: got dtype {array.dtype}, wanted float32; use .astype(numpy.float32)")
         if any(stride % array.itemsize for stride in array.strides):
             return ValueError(f"{name}: got strides of {array.strides} bytes, wanted multiples of {array.itemsize}; use .copy()")
         return None
