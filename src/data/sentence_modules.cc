@@ -1,3 +1,4 @@
+// Reads modules.json and the settings of its modules: Transformer, Pooling, Dense and Normalize.
 #include "data/sentence_modules.h"
 
 #include "io/file.h"

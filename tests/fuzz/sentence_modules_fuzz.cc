@@ -10,8 +10,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   static const FuzzFolder folder;
   const std::pair<std::string, std::string> files[] = {
       {"modules.json", R"([{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"},
-                           {"type": "a.Normalize", "path": "2_Normalize"}])"},
+                           {"type": "a.Dense", "path": "2_Dense"}, {"type": "a.Normalize", "path": "3_Normalize"}])"},
       {"1_Pooling/config.json", R"({"pooling_mode_mean_tokens": true})"},
+      {"2_Dense/config.json",
+       R"({"in_features": 8, "out_features": 4, "bias": true, "activation_function": "torch.nn.modules.activation.Tanh"})"},
       {"sentence_bert_config.json", R"({"max_seq_length": 128, "do_lower_case": false})"},
       {"config_sentence_transformers.json",
        R"({"default_prompt_name": "query", "prompts": {"query": "query: "}})"}};
