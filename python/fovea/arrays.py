@@ -28,10 +28,7 @@ def as_mask(mask: Any) -> Optional[Mask]:
     try:
         return _core.mask_from_bools(mask)
     except TypeError:
-        got, hint = type(mask).__name__, ""
-        if hasattr(mask, "dtype"):
-            got, hint = f"dtype {mask.dtype}", "; give numbers that are added to the scores as bias="
-        raise TypeError(f"mask: got {got}, wanted a bool array of NumPy or one that speaks DLPack, True where a query attends{hint}") from None
+        raise TypeError(f"mask: got {type(mask).__name__}, wanted a bool array of NumPy or one that speaks DLPack") from None
 
 
 def whole_numbers(name: str, counts: Any) -> Optional[Tuple[int, ...]]:

@@ -47,7 +47,7 @@ MaskTable& mask_table() {
 }
 
 Mask mask_from_bools(const AnyArray& array) {
-  check_array<bool>(array, "mask", "bool");
+  check_array<bool>(array, "mask", "bool; give numbers that are added to the scores as bias=");
   const size_t rank = array.ndim();
   require(rank >= 1,
           "mask: got a single value, wanted an array that broadcasts to [batch, heads, queries, keys]");

@@ -205,7 +205,7 @@ def test_what_is_no_array_is_a_type_error(rng):
         fovea.attention(q, k, v.tolist())
     with pytest.raises(TypeError, match="mask: got list, wanted a bool array"):
         fovea.attention(q, k, v, mask=[True])
-    with pytest.raises(TypeError, match="mask: got dtype float32, wanted a bool array.*bias="):
+    with pytest.raises(ValueError, match="mask: got dtype float32, wanted bool; .* as bias="):
         fovea.attention(q, k, v, mask=np.zeros((1, 1, q.shape[2], k.shape[2]), np.float32))
     with pytest.raises(ValueError, match="k: got a Broken that cannot be read on the CPU: out of order"):
         fovea.attention(q, Broken(), v)
