@@ -25,7 +25,14 @@ void check_alignment(const AttentionSpec& spec) {
   require(!spec.terms.bias, "attention: got '", text,
           "'; a bias is an array for one call; wanted alibi, relative, soft_cap, sink or gaussian");
   // Sentences differ in length: the pattern must have a meaning in each of them, for a decoder of one head.
-  compile(within({1}, spec.pattern), {.queries = 1, .keys = 1});
+  try {
+    compile(within({1}, spec.pattern), {.queries = 1, .keys = 1});
+  } catch (const Error& error) {
+    fail(
+        "attention: got '", text,
+        "'; the pattern of a recurrent decoder has one head and counts positions alone, as full, causal, window, "
+        "strided, global and random_blocks do");
+  }
   const patterns::Window* const window = window_of(spec);
   require(
       spec.terms.gaussian == 0 || (window != nullptr && window->left == window->right && window->left >= 1),

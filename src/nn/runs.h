@@ -52,8 +52,8 @@ struct RunQueries {
 struct ChosenRuns : SeenRuns {
   Var entropy{};  // [queries, 1]: hard, training: of the distribution drawn from, in nats
 };
-// attend_runs() for any selection and any static pattern: slower. At use a query at a time, so that a result does not depend on the other
-// queries; in training all at once where the runs have one length and lie one behind the other. What hard selection
+// attend_runs() for any selection and any static pattern: slower. At use a query at a time, so that a result does not
+// depend on the other queries; in training all at once where the runs have one length and lie one behind the other. What hard selection
 // draws is kept in the context (nn/choices.h). Observers see nothing of it: the caller shows the weights.
 ChosenRuns attend_runs_by(const Selection& selection, const RunQueries& queries, Context& context,
                           bool want_weights = false);

@@ -270,8 +270,8 @@ TEST_P(LongInUse, AddedGlobalTokensAreTokensInFrontThatSeeAllAndAreSeenByAll) {
   expect_near(got, wanted, 1e-4f, "states");
   // Every parameter of the layers has the same gradient, and an added token that of its word.
   for (const auto& [name, parameter] : plain.parameters())
-    if (name.starts_with("encoder")) expect_near(own.at(name).grad(), parameter.grad(), 2e-2f, name);
-  expect_near(model.global_embedding.grad(), plain.word_embedding.grad().narrow(0, 30, kAdded), 2e-2f,
+    if (name.starts_with("encoder")) expect_near(own.at(name).grad(), parameter.grad(), 2e-3f, name);
+  expect_near(model.global_embedding.grad(), plain.word_embedding.grad().narrow(0, 30, kAdded), 2e-3f,
               "embeddings.global");
   // They are seen by the last token of a long text, and are no places of the text itself.
   for (const int64_t place : model.global_places(std::vector<int32_t>{5, 7, 9, 7})) EXPECT_LT(place, 4);

@@ -2,6 +2,7 @@
 // can do it too, to the kernels.
 #include "nn/attentive_steps.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "attention/reference.h"
 #include "autograd/ops.h"
 #include "base/error.h"
+#include "base/error_of.h"
 #include "nn/choices.h"
 #include "nn/init.h"
 
@@ -316,6 +318,20 @@ TEST(AttentiveSteps, HardChoicesOfAStepBelongToTheirSentences) {
   EXPECT_EQ(context.choices[3].example, (std::vector<int32_t>{2}));
   choices_loss(context, std::vector<float>{1, 2, 4}).backward();
   EXPECT_TRUE(decoder.keys.grad().defined());
+}
+
+TEST(AttentiveSteps, PatternsWithoutAMeaningInEverySentenceAreRefusedByTheirText) {
+  const auto refusal = [](const Pattern& pattern) {
+    Rng rng(1);
+    return error_of([&] {
+      const DecoderAttention layer(
+          {.query_width = 4, .key_width = 4, .spec = {.score = dot(), .pattern = pattern}}, rng);
+    });
+  };
+  for (const Pattern& pattern : {lengths({3}), documents({2, 3}), heads({full(), causal()})})
+    EXPECT_THAT(refusal(pattern), testing::AllOf(testing::HasSubstr(to_string(pattern)),
+                                                 testing::HasSubstr("counts positions alone")));
+  EXPECT_EQ(refusal(causal() & strided(2)), "no error");
 }
 
 }  // namespace
