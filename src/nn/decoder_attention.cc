@@ -27,7 +27,7 @@ void check_alignment(const AttentionSpec& spec) {
   // Sentences differ in length: the pattern must have a meaning in each of them, for a decoder of one head.
   try {
     compile(within({1}, spec.pattern), {.queries = 1, .keys = 1});
-  } catch (const Error& error) {
+  } catch (const Error&) {
     fail(
         "attention: got '", text,
         "'; the pattern of a recurrent decoder has one head and counts positions alone, as full, causal, window, "
