@@ -6,6 +6,7 @@
 
 #include "autograd/in_place.h"
 #include "autograd/optional.h"
+#include "autograd/tape.h"
 #include "base/parallel.h"
 #include "kernels/norm/norm.h"
 #include "kernels/vector/elementwise.h"
@@ -113,9 +114,14 @@ struct NormMemory {
   bool wants_sum = true;  // false: without the tape there is no sum, and over_x is of the norm
 };
 
-NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float epsilon,
+// The inputs of the call, not copied: a step of a decoder without the tape has little other work.
+struct NormInputs {
+  const Var &x, &residual, &weight, &bias;
+};
+
+NormedSum add_and_norm(const NormInputs& inputs, float p, uint64_t seed, float epsilon,
                        const NormMemory& memory) {
-  const auto& [x, residual, weight, bias] = parents;
+  const auto& [x, residual, weight, bias] = inputs;
   // Where somebody else holds the memory, such as a gradient that reads it, it stays as it is.
   const bool over_x = memory.over_x && x.value().is_sole_owner();
   require(p >= 0 && p < 1, "dropout: got p = ", p, ", wanted 0 or more and less than 1");
@@ -124,8 +130,8 @@ NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float
   const NormSizes sizes = check(x, weight, bias);
   const kernels::Dropout draws{.probability = p, .seed = seed};
   const Tensor from = x.value().contiguous(), base = residual.value().contiguous();
-  const Var all[] = {x, residual, weight, bias};
-  const bool keep = recording(all);
+  const bool keep = tape_is_on() && (x.requires_grad() || residual.requires_grad() ||
+                                     weight.requires_grad() || bias.requires_grad());
   const bool with_sum = keep || memory.wants_sum;
   Saved saved;
   if (with_sum) saved.sum = over_x ? from : Tensor(x.shape());
@@ -147,6 +153,8 @@ NormedSum add_and_norm(const NormParents& parents, float p, uint64_t seed, float
                          .mean = keep ? saved.mean.data() : nullptr,
                          .rstd = keep ? saved.rstd.data() : nullptr});
   if (!keep) return {Var(y), with_sum ? Var(saved.sum) : Var()};
+  const NormParents parents{x, residual, weight, bias};
+  const Var all[] = {x, residual, weight, bias};
   std::vector<Var> results =
       record_many({y, saved.sum}, all, [parents, saved, draws](std::span<const Tensor> grads) {
         if (grads[0].defined()) {

@@ -353,9 +353,9 @@ void MultiHeadAttention::fill(KeyValueCache& cache, const Var& source) const {
 Var MultiHeadAttention::attend_cached(const Var& x, const Call& call) const {
   const int64_t rows = call.rows->rows(), width = options_.width, keys = options_.kv_heads * head_width_;
   require(x.size(0) * x.size(1) == rows, "attention: got ", x.shape(), " for a step of ", rows, " rows");
-  const Var q = query_(x);
+  const Tensor q(x.shape()), out(x.shape());
+  query_.write(x.value().contiguous(), q.data());
   const Score& score = options_.spec.score;
-  const Tensor out(x.shape());
   kernels::attention_step({.rows = rows,
                            .heads = options_.heads,
                            .kv_heads = options_.kv_heads,
@@ -364,7 +364,7 @@ Var MultiHeadAttention::attend_cached(const Var& x, const Call& call) const {
                                     : score.number != 0
                                         ? 1 / score.number
                                         : static_cast<float>(1 / std::sqrt(static_cast<double>(head_width_))),
-                           .q = q.value().data(),
+                           .q = q.data(),
                            .q_row = width,
                            .k = call.cache->data(),
                            .v = call.cache->data() + keys,

@@ -98,16 +98,17 @@ void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
   const bool int8 = compute_ == Compute::int8;
   const kernels::Int8Kernels& kernels = kernels::int8_kernels();
   const int64_t groups = kernels.groups(in_);
-  Tensor quantised, scales;  // int8 alone
+  Tensor quantised;  // int8 alone: the rows, their zeros, their scales
   int32_t *q = nullptr, *zeros = nullptr;
+  float* scales = nullptr;
   if (int8) {
-    quantised = Tensor(Shape{rows * (groups + 1)});
-    scales = Tensor(Shape{rows});
+    quantised = Tensor(Shape{rows * (groups + 2)});
     q = reinterpret_cast<int32_t*>(quantised.data());
     zeros = q + rows * groups;
+    scales = quantised.data() + rows * (groups + 1);
     parallel_for(rows, std::max<int64_t>(1, 65536 / in_), [&](int64_t begin, int64_t end) {
       kernels.quantize_rows(end - begin, in_, x.data() + begin * in_, q + begin * groups,
-                            scales.data() + begin, zeros + begin);
+                            scales + begin, zeros + begin);
     });
   }
   // A part has 2^18 products at least, and there are no more parts of a block of rows than kParts.
@@ -124,7 +125,7 @@ void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
               .column_end = column_end,
               .x = x.data() + begin * in_,
               .q = int8 ? q + begin * groups : nullptr,
-              .scales = int8 ? scales.data() + begin : nullptr,
+              .scales = int8 ? scales + begin : nullptr,
               .zeros = int8 ? zeros + begin : nullptr,
               .y = y + begin * out_});
     after(begin, end, column, column_end);

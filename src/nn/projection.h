@@ -33,7 +33,7 @@ class Projection {
   Var operator()(const Var& x, Activation activation = Activation::none) const;
   // The prepared form, where there is one and this thread records nothing; null otherwise.
   const PreparedLinear* in_use() const;
-  // Without the tape and activation, into memory for rows * out floats. x: [rows, in].
+  // Without the tape and activation, into memory for rows * out floats. x: [..., in].
   void write(const Tensor& x, float* y) const;
 
   // Prepares the weights as they are now. Calls nest: the form is dropped by the last release(). Without a kind of

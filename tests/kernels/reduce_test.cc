@@ -15,7 +15,7 @@ using testing::Guarded;
 const std::vector<AxisShape>& shapes() {
   static const std::vector<AxisShape> all{
       {1, 1, 1},     {3, 0, 5}, {0, 3, 5},     {3, 5, 0},    {7, 37, 1},     {1, 70001, 1}, {3, 40000, 1},
-      {1, 1023, 37}, {5, 7, 3}, {40, 130, 65}, {1, 3, 9000}, {2, 4097, 130}, {1, 20000, 2},
+      {1, 1023, 37}, {5, 7, 3}, {40, 130, 65}, {1, 3, 9000}, {2, 4097, 130}, {1, 20000, 2}, {29, 2, 1},
   };
   return all;
 }
@@ -81,6 +81,22 @@ TEST(MaxAxis, NanCountsAsLargest) {
       max_axis(x.data(), {1, 37, inner}, y.data(), index, reduce_kernels(level));
       EXPECT_EQ(index[0], 20);
       EXPECT_TRUE(std::isnan(y[0]));
+    }
+}
+
+// Pairs have code of their own.
+TEST(MaxAxis, PairsAreComparedAsLongerRunsAre) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const float values[] = {nan, -inf, -1, 0, 1, inf};
+  for (const float first : values)
+    for (const float second : values) {
+      const float pair[] = {first, second}, run[] = {first, second, -inf};
+      float y[2];
+      int32_t index[2];
+      max_axis(pair, {1, 2, 1}, &y[0], &index[0]);
+      max_axis(run, {1, 3, 1}, &y[1], &index[1]);
+      EXPECT_EQ(index[0], index[1]) << first << " and " << second;
+      EXPECT_TRUE(y[0] == y[1] || (std::isnan(y[0]) && std::isnan(y[1]))) << first << " and " << second;
     }
 }
 
