@@ -107,8 +107,8 @@ void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
     zeros = q + rows * groups;
     scales = quantised.data() + rows * (groups + 1);
     parallel_for(rows, std::max<int64_t>(1, 65536 / in_), [&](int64_t begin, int64_t end) {
-      kernels.quantize_rows(end - begin, in_, x.data() + begin * in_, q + begin * groups,
-                            scales + begin, zeros + begin);
+      kernels.quantize_rows(end - begin, in_, x.data() + begin * in_, q + begin * groups, scales + begin,
+                            zeros + begin);
     });
   }
   // A part has 2^18 products at least, and there are no more parts of a block of rows than kParts.

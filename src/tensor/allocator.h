@@ -19,7 +19,7 @@ struct MemoryUse {
 MemoryUse memory_use();
 void reset_peak_memory();
 
-// Gives all cached memory back to the system.
+// Gives cached memory back to the system: blocks of less than 64 KiB or more than 16 MiB.
 void trim_memory();
 
 }  // namespace fovea

@@ -100,4 +100,27 @@ TEST(Allocator, ALargeFreeBlockServesASomewhatSmallerRequest) {
 }
 
 }  // namespace
+TEST(Allocator, BlocksOfEverySizeAreAlignedAndApart) {
+  std::vector<Tensor> live;
+  // From a few bytes to more than a slab, most of them from slabs: twice, so that the second time finds them in the cache.
+  for (int round = 0; round < 2; ++round) {
+    const int64_t before = memory_use().live_bytes;
+    for (const int64_t count :
+         {1, 100, 16383, 16384, 16385, 20000, 400000, 524288, 524289, 4194304, 4194305, 20000000})
+      for (int i = 0; i < 3; ++i) live.push_back(Tensor::full({count}, static_cast<float>(live.size())));
+    for (size_t i = 0; i < live.size(); ++i) {
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(live[i].data()) % 64, 0u);
+      EXPECT_EQ(live[i].data()[0], static_cast<float>(i));
+      EXPECT_EQ(live[i].data()[live[i].count() - 1], static_cast<float>(i));
+    }
+    live.clear();
+    EXPECT_EQ(memory_use().live_bytes, before);
+  }
+  trim_memory();
+  const int64_t kept = memory_use().cached_bytes;
+  EXPECT_GE(kept, 0);
+  trim_memory();
+  EXPECT_EQ(memory_use().cached_bytes, kept);
+}
+
 }  // namespace fovea
