@@ -1,3 +1,4 @@
+// The cache of float memory: free blocks by size, and where new ones come from (slabs of huge pages, or the system).
 #include "tensor/allocator.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Sums, maxima and their places along an axis or several: how the work is divided, and the shapes that need no kernel.
 #include "kernels/vector/reduce.h"
 
 #include <algorithm>
