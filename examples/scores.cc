@@ -33,6 +33,8 @@ int main() {
         .v = Var(nn::normal({kHidden}, 0, 1, rng))}},
       // A small network on the pair [key; query]: Luong's concat.
       {concat(), {.W = matrix({kHidden, 2 * kWidth}), .v = Var(nn::normal({kHidden}, 0, 1, rng))}},
+      // A learned row for each place: the keys themselves are not read.
+      {location(), {.W = matrix({kKeys, kWidth})}},
   };
 
   bool all_sum_to_one = true;

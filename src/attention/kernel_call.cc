@@ -41,6 +41,23 @@ std::vector<float> default_slopes(int64_t heads) {
   return slopes;
 }
 
+const patterns::Window* run_window(const Pattern& pattern) {
+  const auto* const window = std::get_if<patterns::Window>(&pattern.node());
+  return window != nullptr && window->dilation == 1 ? window : nullptr;
+}
+
+bool is_runs(const AttentionSpec& spec) {
+  Terms others = spec.terms;
+  others.gaussian = 0;
+  return others == Terms{} && (spec.pattern == full() || run_window(spec.pattern) != nullptr);
+}
+
+bool computed_by_runs(const AttentionSpec& spec, bool training) {
+  // Dropout acts in training only.
+  return is_runs(spec) && spec.selection.kind == SelectionKind::soft &&
+         (spec.selection.dropout == 0 || !training);
+}
+
 KernelCall::KernelCall(const AttentionSpec& spec, const KernelScore& score, const KernelArrays& arrays,
                        std::shared_ptr<const kernels::AttentionPlan> plan, uint64_t seed)
     : plan_(std::move(plan)) {

@@ -35,6 +35,16 @@ float score_scale(const Score& score, int64_t d);
 // 2^(-8 (h + 1) / H)
 std::vector<float> default_slopes(int64_t heads);
 
+// The kernels of recurrent decoders (attend_runs, attentive_gru, attentive_lstm) are another lowering of a spec: a softmax
+// over one run of neighbouring keys for each query, around a predicted place where the spec has a gaussian.
+//
+// The window by which a pattern gives each query such a run; null: it is full, or allows other sets of keys.
+const patterns::Window* run_window(const Pattern& pattern);
+// Whether runs of keys say all of the spec's pattern, and its terms besides gaussian are absent.
+bool is_runs(const AttentionSpec& spec);
+// Whether these kernels compute the spec. Everything else takes attend(), which is slower: a step at a time.
+bool computed_by_runs(const AttentionSpec& spec, bool training);
+
 class KernelCall {
  public:
   // spec: as it acts (nothing is drawn at use). The arrays must outlive this object.

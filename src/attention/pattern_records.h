@@ -34,6 +34,14 @@ namespace patterns {
 template <class Member>
 struct Record;
 
+// One of the values that a pattern holds for each sequence or block.
+template <class Values>
+const auto& item(const Values& values, int64_t i) {
+  require(i >= 0 && i < static_cast<int64_t>(values.size()), "pattern: got sequence or block ", i,
+          ", but it was made for ", values.size());
+  return values[static_cast<size_t>(i)];
+}
+
 template <>
 struct Record<Full> : FitsAnyCall, SameForAllBatches, NoStride, NoCuts, SameRows {
   static constexpr std::string_view name = "full", signature = "full";
@@ -362,7 +370,7 @@ struct Record<Layout> : SameForAllBatches, ManyRuns, NoStride {
             " keys, wanted blocks that cover them");
   }
   static bool allowed(const Layout& l, const PatternPlace& at) {
-    return l.rows.at(at.query / l.block).at(at.key / l.block) == '1';
+    return item(item(l.rows, at.query / l.block), at.key / l.block) == '1';
   }
   static RowSet row(const Layout& l, const RowPlace& at) {
     RowSet set;
@@ -405,7 +413,7 @@ struct Record<Lengths> : NoStride, NoCuts, SameRows {
     fit_lengths(l.keys, sizes.batch, sizes.keys, "lengths", "keys");
   }
   static bool same(const Lengths& l, int64_t a, int64_t b) { return l.keys[a] == l.keys[b]; }
-  static bool allowed(const Lengths& l, const PatternPlace& at) { return at.key < l.keys.at(at.batch); }
+  static bool allowed(const Lengths& l, const PatternPlace& at) { return at.key < item(l.keys, at.batch); }
   static RowSet row(const Lengths& l, const RowPlace& at) { return at.one(run(l, at)); }
   static bool one_run(const Lengths&) { return true; }
   static Interval run(const Lengths& l, const RowPlace& at) { return at.clipped(0, l.keys[at.batch]); }
@@ -432,7 +440,7 @@ struct Record<QueryLengths> : NoStride, SameRows {
   }
   static bool same(const QueryLengths& l, int64_t a, int64_t b) { return l.queries[a] == l.queries[b]; }
   static bool allowed(const QueryLengths& l, const PatternPlace& at) {
-    return at.query < l.queries.at(at.batch);
+    return at.query < item(l.queries, at.batch);
   }
   static RowSet row(const QueryLengths& l, const RowPlace& at) { return at.one(run(l, at)); }
   static bool one_run(const QueryLengths&) { return true; }

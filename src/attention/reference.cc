@@ -396,6 +396,18 @@ void for_each_row(const Inputs& in, const F& f) {
       for (int64_t i = 0; i < in.queries; ++i) f(Row{b, h, i});
 }
 
+void check_sizes(const Inputs& in) {
+  require(in.heads > 0 && in.kv_heads > 0 && in.heads % in.kv_heads == 0, "reference attention: got ", in.heads,
+          " heads and ", in.kv_heads, " key heads, wanted a multiple");
+  const auto check = [](const char* name, const Array& got, int64_t wanted) {
+    require(static_cast<int64_t>(got.size()) == wanted, "reference attention: got ", got.size(), " numbers for ",
+            name, ", wanted ", wanted);
+  };
+  check("q", in.q, in.batch * in.heads * in.queries * in.d);
+  check("k", in.k, in.batch * in.kv_heads * in.keys * in.dk);
+  check("v", in.v, in.batch * in.kv_heads * in.keys * in.dv);
+}
+
 Inputs zeros_like(const Inputs& in) {
   Inputs zeros = in;
   for (Array* array : {&zeros.q, &zeros.k, &zeros.v, &zeros.w, &zeros.u, &zeros.b, &zeros.score_vector,
@@ -414,6 +426,7 @@ Array default_slopes(int64_t heads) {
 }
 
 Results forward(const AttentionSpec& spec, const Inputs& in) {
+  check_sizes(in);
   const Place at{in};
   const int64_t rows = in.batch * in.heads * in.queries;
   Results results{.out = Array(rows * in.dv),

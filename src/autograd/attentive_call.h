@@ -48,9 +48,12 @@ inline Tensor weights_of(const kernels::Runs& runs, int64_t queries) {
 }
 
 inline void check_runs(const KeyRuns& runs) {
-  FOVEA_ASSERT(runs.query_begin.size() == runs.key_begin.size());
-  FOVEA_ASSERT(runs.first.size() == static_cast<size_t>(runs.queries()) &&
-               runs.count.size() == runs.first.size());
+  require(!runs.query_begin.empty() && runs.query_begin.size() == runs.key_begin.size(),
+          "attention: got the places of ", runs.query_begin.size(), " query runs and ", runs.key_begin.size(),
+          " key runs, wanted as many");
+  require(runs.first.size() == static_cast<size_t>(runs.queries()) && runs.count.size() == runs.first.size(),
+          "attention: got ", runs.first.size(), " first keys and ", runs.count.size(), " counts for ",
+          runs.queries(), " queries");
 }
 
 inline void check_shape(const char* what, const Var& got, const Shape& wanted) {

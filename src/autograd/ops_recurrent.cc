@@ -1,7 +1,6 @@
 // LSTM and GRU layers and cells, each with its gradient.
 #include "autograd/ops_recurrent.h"
 
-#include <numeric>
 #include <vector>
 
 #include "autograd/ops_shape.h"
@@ -57,8 +56,7 @@ Layer checked_layer(RecurrentCell cell, const Var& x, std::span<const int64_t> l
                     std::span<const RecurrentParameters> directions, const Var& h, const Var& c) {
   require(directions.size() == 1 || directions.size() == 2, name_of(cell), ": got ", directions.size(),
           " directions, wanted 1 or 2");
-  require(x.rank() == 2, name_of(cell), ": got input of shape ", x.shape(),
-          ", wanted packed tokens [tokens, input]");
+  check_packed(cell, x, lengths);
   require(directions[0].weight_hh.defined() && directions[0].weight_hh.rank() == 2, name_of(cell),
           ": weight_hh is missing or not a matrix");
   Layer layer{.cell = cell,
@@ -72,11 +70,6 @@ Layer checked_layer(RecurrentCell cell, const Var& x, std::span<const int64_t> l
               .h = h,
               .c = c,
               .x_value = x.value().contiguous()};
-  for (const int64_t length : lengths)
-    require(length >= 0, name_of(cell), ": got a length of ", length, ", wanted 0 or more");
-  const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  require(total == layer.tokens, name_of(cell), ": the lengths add up to ", total,
-          " tokens, but the input has ", layer.tokens);
   const int64_t outputs = kernels::recurrent_gates(cell) * layer.hidden;
   for (const RecurrentParameters& p : directions) {
     check_shape(cell, "weight_ih", p.weight_ih, {outputs, layer.input});
@@ -147,6 +140,20 @@ void backward(const Layer& layer, std::span<const Tensor> grads) {
 }
 
 }  // namespace
+
+void check_packed(RecurrentCell cell, const Var& x, std::span<const int64_t> lengths) {
+  require(x.rank() == 2, name_of(cell), ": got input of shape ", x.shape(),
+          ", wanted packed tokens [tokens, input]");
+  int64_t left = x.size(0);
+  for (const int64_t length : lengths) {
+    require(length >= 0, name_of(cell), ": got a length of ", length, ", wanted 0 or more");
+    require(length <= left, name_of(cell), ": the lengths add up to more than the ", x.size(0),
+            " tokens of the input");
+    left -= length;
+  }
+  require(left == 0, name_of(cell), ": the lengths add up to ", x.size(0) - left, " tokens, but the input has ",
+          x.size(0));
+}
 
 RecurrentOutput recurrent_layer(RecurrentCell cell, const Var& x, std::span<const int64_t> lengths,
                                 std::span<const RecurrentParameters> directions, const Var& h, const Var& c) {

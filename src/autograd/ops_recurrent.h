@@ -33,6 +33,9 @@ RecurrentOutput recurrent_layer(RecurrentCell cell, const Var& x, std::span<cons
                                 std::span<const RecurrentParameters> directions, const Var& h = {},
                                 const Var& c = {});
 
+// Throws Error unless x is [tokens, I] and the lengths, none of them negative, add up to tokens.
+void check_packed(RecurrentCell cell, const Var& x, std::span<const int64_t> lengths);
+
 struct LstmState {
   Var h, c;  // [B, H]
 };

@@ -20,6 +20,7 @@ struct Var::Node {
   uint64_t id = 0;
   bool requires_grad = false;
   bool queued = false;
+  bool spent = false;  // backward() has run through it: its function and parents are gone
 
   // A chain of a million steps must not be freed by a million nested destructors: parents are kept alive
   // until the functions that captured them are gone, then freed one by one.
@@ -133,6 +134,14 @@ void Var::add_grad(const Tensor& gradient) const {
 
 void Var::add_grad(RowSparse gradient) const {
   if (!requires_grad()) return;
+  const auto count = static_cast<int64_t>(gradient.rows.size());
+  require(rank() == 2 && gradient.values.defined() && gradient.values.shape() == Shape{count, size(1)},
+          "add_grad: got a gradient of ", count, " rows with values of shape ",
+          gradient.values.defined() ? gradient.values.shape() : Shape{}, ", wanted a row of ", shape(), " for each");
+  for (size_t i = 0; i < gradient.rows.size(); ++i)
+    require(gradient.rows[i] >= 0 && gradient.rows[i] < size(0) &&
+                (i == 0 || gradient.rows[i - 1] < gradient.rows[i]),
+            "add_grad: got row ", gradient.rows[i], ", wanted rising rows below ", size(0));
   Node& node = *node_;
   if (node.grad.defined()) {
     add_rows(grad_buffer(), gradient);
@@ -174,6 +183,9 @@ void Var::backward(Tensor seed) const {
   std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, decltype(older)> queue(
       older);
   const auto enqueue = [&](const std::shared_ptr<Node>& node) {
+    require(!node->spent,
+            "backward: an earlier backward() went through a part of this graph, which frees it; add the losses and "
+            "call backward() once");
     if (node->queued || !node->backward) return;
     node->queued = true;
     queue.push(node);
@@ -186,6 +198,7 @@ void Var::backward(Tensor seed) const {
       if (parent.requires_grad()) enqueue(parent.node_);
     const auto step = std::move(node->backward);
     node->backward = nullptr;
+    node->spent = true;
     Tensor grad = node->sparse ? Var(node).grad_buffer() : std::move(node->grad);
     node->grad = {};
     // The joint node of a many-valued op has no value, hence no gradient of its own.

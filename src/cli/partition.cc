@@ -17,11 +17,11 @@ constexpr const char* kFooter =
 in pixels, angle (degrees; 0 points right, 90 down), score, bow, stern and the corners of its box. A picture that cannot be read
 is named on standard error, the others are answered, and the exit status is 2.
 
---test prints precision, recall and F1 at an overlap (IoU) of 0.5, and how far bow and stern lie from the true ones: on
---scenes drawn by the program (a fixed series that no training uses; `fovea scene` draws one), or on a folder of HRSC2016's
-form.
+--test prints precision, recall and F1 at an overlap (IoU) of 0.5, and how far bow and stern lie from the true ones, in
+pixels of pictures fitted to the model's size: on --scenes drawn by the program (a fixed series that no training uses; `fovea
+scene` draws one), or on a folder of HRSC2016's form.
 
-  fovea scene 7 --out harbour.png
+  fovea scene 1 --out harbour.png
   fovea partition model harbour.png --out boxes.json
   fovea partition model --test scenes)help";
 
@@ -73,7 +73,7 @@ void add_partition(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("partition", "find ships, their bows and sterns in pictures");
   const auto flags = std::make_shared<Flags>();
   add_folder(*verb, flags->folder);
-  verb->add_option("pictures", flags->pictures, ".png and .jpg files to search")->type_name("FILE");
+  verb->add_option("pictures", flags->pictures, ".png, .jpg and .bmp files to search")->type_name("FILE");
   verb->add_option("--out", flags->out, "write the lines to this file instead of printing them")
       ->type_name("FILE");
   verb->add_option("--test", flags->test,

@@ -10,11 +10,11 @@ namespace fovea::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"help(The same number gives the same scene. The scenes are those of `fovea partition --test scenes`; no training uses them.
+    R"help(The same number and size give the same scene. The scenes are those of `fovea partition --test scenes`; no training uses them.
 --labels draws beside the picture what a network learns from: the coarse map, the fine map and the true boxes.
 
-  fovea scene 7 --out harbour.png
-  fovea scene 7 --labels --out labels.svg)help";
+  fovea scene 1 --out harbour.png
+  fovea scene 1 --labels --out labels.svg)help";
 
 struct Flags {
   int64_t number = 0, size = 128;
@@ -29,7 +29,7 @@ void add_scene(CLI::App& app) {
   const auto flags = std::make_shared<Flags>();
   verb->add_option("number", flags->number, "which scene, counted from 0")->required()->type_name("N");
   verb->add_option("--out", flags->out, "file to write: .png, .svg or .pdf")->required()->type_name("FILE");
-  verb->add_option("--size", flags->size, "side in pixels, 64 to 2048 (default 128)")->type_name("N");
+  verb->add_option("--size", flags->size, "side in pixels, 64 to 2048, a multiple of 8 (default 128)")->type_name("N");
   verb->add_flag("--labels", flags->labels, "draw the label maps and true boxes beside the picture");
   verb->footer(kFooter);
   verb->callback([flags] {

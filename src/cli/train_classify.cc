@@ -1,5 +1,8 @@
 // fovea train classify: a text classifier from labelled texts.
 #include "tasks/train_classify.h"
+
+#include <cmath>
+
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
 #include "cli/verbs.h"
@@ -30,7 +33,7 @@ void run(const TrainFlags& flags, const tasks::TrainSettings<tasks::ClassifyTrai
   const tasks::ScoreName score = tasks::score_name_of(tasks::label_form(settings.training));
   const bool pairs = settings.training.pairs || !settings.training.pair_column.empty();
   const std::string unit = *score.unit == '\0' ? "" : message(" ", score.unit);
-  report_training(flags, result, result.best >= 0 ? message(score.name, " ", result.best, unit) : "",
+  report_training(flags, result, !std::isnan(result.best) ? message(score.name, " ", result.best, unit) : "",
                   "fovea classify " + flags.out + (pairs ? " < pairs.tsv" : " < texts.txt"));
 }
 

@@ -1,5 +1,8 @@
 // fovea train series: a model of number sequences, from a table over time or from labelled cases.
 #include "tasks/train_series.h"
+
+#include <cmath>
+
 #include "cli/train_progress.h"
 #include "cli/train_verb.h"
 #include "cli/verbs.h"
@@ -24,7 +27,7 @@ constexpr const char* kExamples =
   fovea train series --train JapaneseVowels_TRAIN.ts --valid JapaneseVowels_TEST.ts --out vowels)help";
 
 std::string score_text(const tasks::SeriesOutcome& result) {
-  if (result.best < 0) return "";
+  if (std::isnan(result.best)) return "";
   switch (result.goal) {
     case tasks::SeriesGoal::forecast:
       return message("validation MSE ", result.best, " of standardised values");

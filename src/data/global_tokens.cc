@@ -34,6 +34,13 @@ Marks marks_of(const Tokenizer& tokenizer) {
   return {.begin = kBegin, .end = kEnd, .unknown = kUnknown};
 }
 
+// The mark that begins or ends a text and is written so; -1: none.
+int32_t mark_written(std::string_view word, const Tokenizer& tokenizer, const Marks& marks) {
+  for (const int32_t id : {marks.begin, marks.end})
+    if (id >= 0 && tokenizer.piece(id) == word) return id;
+  return -1;
+}
+
 }  // namespace
 
 void check_global_rule(const std::string& rule) {
@@ -55,6 +62,11 @@ GlobalTokens::GlobalTokens(const std::string& rule, const Tokenizer& tokenizer) 
     if (word == "[SEP]" || word == "[CLS]") {
       const int32_t id = word == "[SEP]" ? marks.end : marks.begin;
       require(id >= 0, "global: the tokenizer has no mark ", word);
+      add(id);
+      continue;
+    }
+    // As the tokenizer writes them, and `fovea explain` shows them.
+    if (const int32_t id = mark_written(word, tokenizer, marks); id >= 0) {
       add(id);
       continue;
     }

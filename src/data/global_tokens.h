@@ -17,7 +17,8 @@ class GlobalTokens {
   // rule: words between spaces, each of them one of
   //   first        the first token of a text
   //   punctuation  every token that consists of punctuation
-  //   [SEP] [CLS]  the marks that end and begin a text, whatever the tokenizer calls them
+  //   [SEP] [CLS]  the marks that end and begin a text, whatever the tokenizer calls them; its own names, such as
+  //                </s> and <s>, mean the same
   //   anything else: every token that is written so, with or without the tokenizer's mark of a word's beginning
   // Throws Error for a rule without a word, and for a token that the vocabulary lacks.
   GlobalTokens(const std::string& rule, const Tokenizer& tokenizer);

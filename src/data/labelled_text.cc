@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "base/stop_check.h"
 #include "data/marked_tokenizer.h"
+#include "data/number_text.h"
 #include "data/pack_texts.h"
 #include "data/rows.h"
 #include "data/text.h"
@@ -117,6 +118,7 @@ void keep_label(std::string_view label, const LabelledOptions& options, std::str
       break;
     case LabelForm::number: {
       const auto value = number(label);
+      require(!is_too_large(label), "got the label ", shown(label), kTooLarge);
       require(value && std::isfinite(static_cast<float>(*value)), "the label ", shown(label),
               " is not a number; choose the column of the numbers with --label-column");
       text.numbers.push_back(static_cast<float>(*value));
@@ -128,7 +130,7 @@ void keep_label(std::string_view label, const LabelledOptions& options, std::str
 // Adds a row's text and label, or drops it, or stops at it.
 void keep(const Row& row, const LabelledOptions& options, LabelledText& text) {
   const auto drop = [&](int64_t& counter, const std::string& why) {
-    require(options.skip_bad, why, kSkipHint);
+    require(options.skip_bad, why, options.skip_hint);
     ++counter;
   };
   const LabelColumns& columns = text.columns;

@@ -32,6 +32,8 @@ struct LabelledOptions {
   std::string separator = ",";   // between several labels
   bool pairs = false;            // rows hold two texts
   std::string pair_column = {};  // of the second one
+  // How messages about a row that skip_bad would drop end: where there is no such option, without it.
+  const char* skip_hint = kSkipHint;
 };
 
 struct LabelledText {

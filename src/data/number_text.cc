@@ -36,4 +36,13 @@ std::optional<float> number_of(std::string_view field) {
   return static_cast<float>(value);
 }
 
+bool is_too_large(std::string_view field) {
+  field = strip(field);
+  if (!field.empty() && field[0] == '+') field.remove_prefix(1);
+  long double value = 0;  // a double would not tell 1e400 from what is no number
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  return error == std::errc() && end == field.data() + field.size() && std::isfinite(value) &&
+         std::abs(value) > static_cast<long double>(std::numeric_limits<float>::max());
+}
+
 }  // namespace fovea::data

@@ -18,5 +18,10 @@ Missing missing_named(std::string_view name);
 bool is_missing(std::string_view field);
 // A finite number that a float can hold, with spaces around it or not.
 std::optional<float> number_of(std::string_view field);
+// Whether a field that is no number_of() is a finite number beyond what a float can hold.
+bool is_too_large(std::string_view field);
+// How a message about such a field ends.
+inline constexpr const char* kTooLarge =
+    ", which is too large for a 32-bit float, wanted a number of at most 3.4e38; choose a larger unit";
 
 }  // namespace fovea::data

@@ -134,13 +134,19 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::span<const s
   require(options.max_sentences > 0, "SentencePiece learns from ", options.max_sentences,
           " sentences, wanted at least 1");
   size_t total = 0;
-  bool any = false;
+  bool any = false, short_enough = false;
   for (const auto& text : texts) {
     total += text.size();
-    any = any ||
-          std::any_of(text.begin(), text.end(), [](const std::string& line) { return !strip(line).empty(); });
+    for (const std::string& line : text) {
+      if (strip(line).empty()) continue;
+      any = true;
+      short_enough = short_enough || line.size() <= kMaxLineBytes;
+    }
   }
   require(any, "no text to learn SentencePiece pieces from");
+  // The library leaves out longer ones without saying so.
+  require(short_enough, "no text to learn SentencePiece pieces from: all have more than ", kMaxLineBytes,
+          " bytes, wanted shorter ones");
 
   const auto limit = static_cast<size_t>(options.max_sentences);
   Sentences sentences(texts, (total + limit - 1) / limit);

@@ -48,6 +48,8 @@ void read_feature(std::string_view text, size_t feature, size_t features, std::v
     const std::string_view field = strip(rest.substr(0, comma));
     const auto value = number_of(field);
     if (!value) {
+      require(!is_too_large(field), place, ", feature ", feature + 1, ", step ", step + 1, ": got ",
+              in_quotes(field), kTooLarge);
       require(is_missing(field), place, ", feature ", feature + 1, ", step ", step + 1, ": got ",
               in_quotes(field), ", wanted a number");
       require(options.missing == Missing::last, place, ", feature ", feature + 1, ", step ", step + 1,
@@ -85,7 +87,11 @@ class CaseReader {
     line = strip(line);
     if (line.empty() || line[0] == '#') return;
     const std::string place = message(name_, ", line ", number);
-    if (data_) return take_case(line, place);
+    if (data_) {
+      take_case(line, place);
+      cases_.lines.push_back(number);
+      return;
+    }
     require(line[0] == '@', place, ": got ", in_quotes(line),
             ", wanted a header line that begins with @, or @data");
     take_header(line.substr(1), place);
@@ -154,7 +160,8 @@ class CaseReader {
     if (cases_.target == CaseTarget::classes) take_label(parts.back(), place);
     if (cases_.target == CaseTarget::number) {
       const auto number = number_of(parts.back());
-      require(number.has_value(), place, ": got the target ", in_quotes(parts.back()), ", wanted a number");
+      require(number.has_value(), place, ": got the target ", in_quotes(parts.back()),
+              is_too_large(parts.back()) ? kTooLarge : ", wanted a number");
       cases_.numbers.push_back(*number);
     }
   }

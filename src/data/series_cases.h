@@ -30,6 +30,7 @@ struct SeriesCases {
   std::vector<int64_t> starts{0};         // case i is steps [starts[i], starts[i + 1])
   std::vector<int32_t> labels = {};       // of each case, a place in `classes`
   std::vector<float> numbers = {};        // of each case
+  std::vector<int64_t> lines = {};        // of each case, in the file, from 1; empty: not read from one
 
   int64_t size() const { return static_cast<int64_t>(starts.size()) - 1; }
   int64_t length(int64_t i) const {

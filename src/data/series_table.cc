@@ -20,25 +20,47 @@ constexpr size_t kLongestRow = size_t{4} << 20;
 constexpr size_t kMostColumns = 65536;
 constexpr size_t kMostValues = size_t{1} << 30;
 
-// Fields of one line; one in double quotes may hold the separator.
-std::vector<std::string> split_fields(std::string_view line, char separator) {
-  std::vector<std::string> fields(1);
-  bool inside = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (inside && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
-      fields.back() += c;
-      ++i;
-    } else if (c == '"') {
-      inside = !inside;
-    } else if (c == separator && !inside) {
-      fields.emplace_back();
+// Takes a field in double quotes off the beginning of `rest`, up to what follows its closing quote. Throws Error,
+// beginning with `place`.
+std::string take_quoted(std::string_view& rest, char separator, const std::string& place) {
+  std::string field;
+  for (size_t i = 1;; ++i) {
+    require(
+        i < rest.size(), place, ": got ", in_quotes(rest),
+        ", whose quote does not close in its line; wanted one before the separator or the end of the line");
+    if (rest[i] != '"') {
+      field += rest[i];
+    } else if (i + 1 < rest.size() && rest[i + 1] == '"') {
+      field += rest[i++];
     } else {
-      fields.back() += c;
+      rest.remove_prefix(i + 1);
+      break;
     }
   }
-  for (std::string& field : fields) field = std::string(strip(field));
-  return fields;
+  require(
+      rest.empty() || rest[0] == separator, place, ": got ", in_quotes(rest),
+      " after a closing quote, wanted the separator or the end of the line; write a quote within quotes twice");
+  return field;
+}
+
+// Fields of one line; one in double quotes may hold the separator. Throws Error, beginning with `place`, for a quote
+// that does not open or close a field: a number must not change because a quote in it is left out.
+std::vector<std::string> split_fields(std::string_view line, char separator, const std::string& place) {
+  std::vector<std::string> fields;
+  for (std::string_view rest = line;; rest.remove_prefix(1)) {
+    const size_t begin = rest.find_first_not_of(' ');
+    if (begin != std::string_view::npos && rest[begin] == '"') {
+      rest.remove_prefix(begin);
+      fields.emplace_back(strip(take_quoted(rest, separator, place)));
+    } else {
+      const std::string_view field = strip(rest.substr(0, rest.find(separator)));
+      require(field.find('"') == std::string_view::npos, place, ": got ", in_quotes(field),
+              ", wanted quotes around the whole field or none");
+      fields.emplace_back(field);
+      rest.remove_prefix(std::min(rest.find(separator), rest.size()));
+    }
+    if (rest.empty()) return fields;
+  }
 }
 
 // Whether a column's name says that numbers in it are times.
@@ -64,8 +86,8 @@ class TableReader {
   void take(std::string_view line, int64_t number) {
     if (strip(line).empty()) return;
     if (header_.empty()) return take_header(line, number);
-    const std::vector<std::string> fields = split_fields(line, separator_);
     const auto place = [&] { return message(name_, ", line ", number); };
+    const std::vector<std::string> fields = split_fields(line, separator_, place());
     require(fields.size() == header_.size(), place(), ": ", fields.size(), " fields, wanted ", header_.size(),
             " as in the header");
     if (!chosen_) choose(fields);
@@ -80,6 +102,7 @@ class TableReader {
       last_[i] = *value;
       table_.values.push_back(*value);
     }
+    table_.lines.push_back(number);
   }
 
   SeriesTable finish() {
@@ -94,7 +117,7 @@ class TableReader {
     separator_ = line.find(',') != std::string_view::npos   ? ','
                  : line.find(';') != std::string_view::npos ? ';'
                                                             : '\t';
-    header_ = split_fields(line, separator_);
+    header_ = split_fields(line, separator_, message(name_, ", line ", number));
     require(header_.size() <= kMostColumns, name_, ": ", header_.size(), " columns, wanted at most ",
             kMostColumns);
     for (const std::string& column : header_)
@@ -147,6 +170,8 @@ class TableReader {
 
   // Says what was wanted instead, as far as the field tells what it is.
   [[noreturn]] void refuse(const std::string& field, size_t column, const std::string& place) const {
+    require(!is_too_large(field), place, ", column ", in_quotes(table_.columns[column]), ": got ",
+            in_quotes(field), kTooLarge);
     const auto is_made_of = [&](const char* characters) {
       return field.find_first_not_of(characters) == std::string::npos;
     };
@@ -214,7 +239,7 @@ SeriesTable parse_series_table(std::string_view text, const std::string& name,
 
 SeriesTable with_columns(const SeriesTable& table, const std::vector<std::string>& columns,
                          const std::string& name) {
-  SeriesTable chosen{columns, {}, table.time_column, table.times};
+  SeriesTable chosen{columns, {}, table.time_column, table.times, table.lines};
   std::vector<size_t> places;
   for (const std::string& column : columns) places.push_back(column_place(table.columns, column, name));
   const auto rows = static_cast<size_t>(table.rows());

@@ -16,6 +16,7 @@ struct SeriesTable {
   std::vector<float> values;         // [rows, columns]
   std::string time_column = {};      // its name; empty: the file has none
   std::vector<int64_t> times = {};   // [rows], as parse_time(); empty without a time column
+  std::vector<int64_t> lines = {};   // [rows], of the file, from 1; empty: not read from one
   int64_t rows() const { return columns.empty() ? 0 : static_cast<int64_t>(values.size() / columns.size()); }
 };
 
@@ -30,8 +31,9 @@ struct SeriesTableOptions {
 
 // A column without a name, such as the index that pandas writes, is not read, unless it is the first and contains times;
 // the column after such an index counts as the first.
-// Fields are between commas; between semicolons or tabs where the header has no comma. Throws Error, naming
-// file, line and column, for a row with another number of fields, a field that is no number, a value that is
+// Fields are between commas; between semicolons or tabs where the header has no comma. One that contains the separator is
+// in double quotes, with a quote inside written twice. Throws Error, naming
+// file, line and column, for a row with another number of fields, a quote elsewhere, a field that is no number, a value that is
 // missing (unless options say otherwise), times that do not increase, and columns that the file lacks.
 // path: plain or gzip.
 SeriesTable read_series_table(const std::string& path, const SeriesTableOptions& options = {});

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "explain/shades.h"
@@ -95,6 +97,65 @@ WeightMatrix rollout(const AttentionRecord& record, AttentionKind kind) {
   return normalised(std::move(reached));
 }
 
+RolloutRow::RolloutRow(int64_t size, int64_t row)
+    : shares_(static_cast<size_t>(size)), gathered_(static_cast<size_t>(size)) {
+  shares_.at(static_cast<size_t>(row)) = 1;
+}
+
+std::vector<int32_t> RolloutRow::rows() const {
+  std::vector<int32_t> rows;
+  for (size_t i = 0; i < shares_.size(); ++i)
+    if (shares_[i] != 0) rows.push_back(static_cast<int32_t>(i));
+  return rows;
+}
+
+// The same rules as normalised() has.
+void RolloutRow::add(std::span<const int32_t> rows, std::span<const float> weights) {
+  const size_t size = shares_.size(), heads = weights.size() / std::max<size_t>(1, rows.size() * size);
+  FOVEA_ASSERT(weights.size() == heads * rows.size() * size);
+  std::vector<double> average(size);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto row = static_cast<size_t>(rows[i]);
+    if (shares_[row] == 0) continue;
+    std::fill(average.begin(), average.end(), 0.0);
+    for (size_t h = 0; h < heads; ++h) {
+      const float* const own = weights.data() + (h * rows.size() + i) * size;
+      for (size_t j = 0; j < size; ++j) average[j] += double{own[j]} / static_cast<double>(heads);
+    }
+    double sum = std::accumulate(average.begin(), average.end(), 0.0);
+    if (!(sum > 0)) {
+      average[row] = 1;
+      sum = 1;
+    }
+    const double share = shares_[row] / sum;
+    for (size_t j = 0; j < size; ++j) gathered_[j] += share * average[j];
+  }
+}
+
+void RolloutRow::end_layer() {
+  for (size_t j = 0; j < shares_.size(); ++j)
+    shares_[j] = (shares_[j] + std::exchange(gathered_[j], 0.0)) / 2;
+}
+
+std::vector<float> RolloutRow::shares() const {
+  return {shares_.begin(), shares_.end()};
+}
+
+std::vector<float> rollout_row(const AttentionRecord& record, AttentionKind kind, int64_t row) {
+  FOVEA_ASSERT(kind != AttentionKind::cross);
+  const auto layers = record.layers_of(kind);
+  require(!layers.empty(), "rollout: the model has no ", kind_name(kind), " attention");
+  RolloutRow reached(static_cast<int64_t>(record.rows(kind).tokens.size()), row);
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    const WeightMatrix average = head_average(**layer);
+    std::vector<int32_t> every(static_cast<size_t>(average.rows));
+    std::iota(every.begin(), every.end(), 0);
+    reached.add(every, average.values);
+    reached.end_layer();
+  }
+  return reached.shares();
+}
+
 WeightMatrix merge_words(const WeightMatrix& weights, const TokenLine& rows, const TokenLine& columns) {
   WeightMatrix merged = WeightMatrix::zeros(static_cast<int64_t>(rows.words.size()),
                                             static_cast<int64_t>(columns.words.size()));
@@ -165,14 +226,15 @@ HeatMap heat_map(const AttentionRecord& record, const AttentionChoice& choice, b
   const auto layers = record.layers_of(choice.kind);
   const bool only = layers.size() == 1 && layers[0]->heads.size() == 1 && !has_rollout(record, choice.kind);
   map.title = only ? "" : title_of(choice);
-  map.rows = words ? shown_words(rows) : rows.tokens;
-  map.columns = words ? shown_words(columns) : columns.tokens;
-  if (words && !(rows.unknown.empty() && columns.unknown.empty())) map.note = kUnknownLegend;
+  map.rows = words ? shown_words(rows) : shown_tokens(rows);
+  map.columns = words ? shown_words(columns) : shown_tokens(columns);
+  map.notes = record.notes;
+  if (words && !(rows.unknown.empty() && columns.unknown.empty())) map.notes.emplace_back(kUnknownLegend);
   map.row_count = weights.rows;
   map.column_count = weights.columns;
   map.weights = std::move(weights.values);
-  map.largest =
-      map.weights.empty() ? 1 : std::max(1e-6f, *std::max_element(map.weights.begin(), map.weights.end()));
+  map.largest = map.weights.empty() ? 1 : 1e-6f;
+  for (const float weight : map.weights) map.largest = std::max(map.largest, std::abs(weight));
   return map;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,28 @@ WeightMatrix head_average(const AttentionLayer& layer);
 // rule is applied through both stacks, normalised over the source. Rows sum to 1. Throws Error if the record
 // has no such layers.
 WeightMatrix rollout(const AttentionRecord& record, AttentionKind kind);
+
+// One row of the rollout of an encoder or a decoder, followed from the last layer to the first: it needs the weights of
+// one layer at a time, and of that layer only the rows that the row was reached from so far.
+class RolloutRow {
+ public:
+  // size: number of tokens.
+  RolloutRow(int64_t size, int64_t row);
+  // Rows of the next layer (the last one at first) whose weights are needed, in ascending order.
+  std::vector<int32_t> rows() const;
+  // Weights of some of these rows: [heads, rows, size]. Each row once.
+  void add(std::span<const int32_t> rows, std::span<const float> weights);
+  // To be called when all rows of a layer were added.
+  void end_layer();
+  // How much of each token reaches the row. The sum is 1.
+  std::vector<float> shares() const;
+
+ private:
+  std::vector<double> shares_, gathered_;
+};
+// Row `row` of rollout(record, kind); kind: encoder or decoder.
+std::vector<float> rollout_row(const AttentionRecord& record, AttentionKind kind, int64_t row);
+
 // Whether the layers of this kind form a stack, so that rollout() is defined.
 bool has_rollout(const AttentionRecord& record, AttentionKind kind);
 
@@ -52,7 +75,7 @@ std::vector<AlignedPair> aligned_pairs(const WeightMatrix& weights, double thres
 // "0-0 1-2": Pharaoh's format.
 std::string pharaoh(const std::vector<AlignedPair>& pairs);
 
-// The matrix as a heat map, over words or over tokens; the darkest colour is its largest weight. It has no
+// The matrix as a heat map, over words or over tokens; the darkest colour is the weight of largest size. It has no
 // title if it is the model's only map of this kind.
 HeatMap heat_map(const AttentionRecord& record, const AttentionChoice& choice, bool words);
 // "cross, layer 2, head 1", "encoder, rollout"

@@ -17,6 +17,7 @@ constexpr int kPageDecimals = 4;
 Json line_json(const TokenLine& line) {
   Json json{{"tokens", line.tokens}, {"words", line.words}, {"word_of", line.word_of}};
   if (!line.unknown.empty()) json["unknown"] = line.unknown;
+  if (!line.global.empty()) json["global"] = line.global;
   return json;
 }
 
@@ -84,8 +85,10 @@ Json attention_json(const AttentionRecord& record, int decimals) {
     if (kind == AttentionKind::cross) one["alignment_layer"] = alignment_layer(record);
     kinds.push_back(std::move(one));
   }
-  return {{"format", "fovea attention 1"}, {"model", record.model},        {"source", std::move(source)},
-          {"target", std::move(target)},   {"fed", line_json(record.fed)}, {"kinds", std::move(kinds)}};
+  Json json{{"format", "fovea attention 1"}, {"model", record.model},        {"source", std::move(source)},
+            {"target", std::move(target)},   {"fed", line_json(record.fed)}, {"kinds", std::move(kinds)}};
+  if (!record.notes.empty()) json["notes"] = record.notes;
+  return json;
 }
 
 std::string attention_page(std::span<const AttentionRecord> records, const std::string& title) {

@@ -102,7 +102,24 @@ std::vector<std::string> shown_words(const TokenLine& line) {
     std::string& word = words[static_cast<size_t>(place)];
     word = marked_unknown(word);
   }
+  int32_t last = -1;  // several tokens of a word may be global
+  for (const int32_t token : line.global) {
+    const int32_t place = line.word_of[static_cast<size_t>(token)];
+    if (place == last) continue;
+    last = place;
+    std::string& word = words[static_cast<size_t>(place)];
+    word = marked_global(word);
+  }
   return words;
+}
+
+std::vector<std::string> shown_tokens(const TokenLine& line) {
+  std::vector<std::string> tokens = line.tokens;
+  for (const int32_t place : line.global) {
+    std::string& token = tokens[static_cast<size_t>(place)];
+    token = marked_global(token);
+  }
+  return tokens;
 }
 
 const TokenLine& AttentionRecord::rows(AttentionKind kind) const {
@@ -131,7 +148,7 @@ AttentionObserver::Capture AttentionRecorder::capture(const Call& call) {
 }
 
 void AttentionRecorder::observe(const Call& call, const Capture&, const Captured& captured) {
-  FOVEA_ASSERT(call.batch == 1);
+  require(call.batch == 1, "attention can be recorded for one text at a time, got a batch of ", call.batch);
   const Place place = *place_of(call.site);
   auto layer = std::find_if(layers_.begin(), layers_.end(), [&](const AttentionLayer& seen) {
     return seen.kind == place.kind && seen.layer == place.layer;

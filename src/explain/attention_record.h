@@ -42,14 +42,17 @@ struct TokenLine {
   std::vector<int32_t> word_of;     // for each token its place in `words`
   // Places in `words` of those that the vocabulary lacks: the model read the unknown token there.
   std::vector<int32_t> unknown = {};
+  // Places in `tokens` of those that see and are seen by the whole text: maps show them in brackets.
+  std::vector<int32_t> global = {};
 };
 // written: for each token that is unknown the text it stands for (data/unknown_texts.h), which then is the word; empty:
 // the words of unknown tokens are their names, such as "<unk>".
 TokenLine token_line(const data::Tokenizer& tokenizer, std::span<const int32_t> ids,
                      std::span<const std::string> written = {});
 
-// The words of a line, those that are unknown in marks (explain/shades.h).
+// The words of a line, those that are unknown and those of global tokens in marks (explain/shades.h).
 std::vector<std::string> shown_words(const TokenLine& line);
+std::vector<std::string> shown_tokens(const TokenLine& line);
 
 struct AttentionLayer {
   AttentionKind kind = AttentionKind::cross;
@@ -64,7 +67,8 @@ struct AttentionRecord {
   TokenLine source;                      // ends with </s>
   TokenLine target;                      // written, ends with </s>
   TokenLine fed;  // begins with <s>: what the decoder was fed as it wrote `target`, token by token
-  std::vector<AttentionLayer> layers;  // by kind, then by number
+  std::vector<AttentionLayer> layers;   // by kind, then by number
+  std::vector<std::string> notes = {};  // said below every map
 
   // The sentences at the sides of a kind's matrices. A decoder's row is named after the token it writes.
   const TokenLine& rows(AttentionKind kind) const;

@@ -116,6 +116,21 @@ void check(const HeatMap& map) {
           map.column_count, " columns");
 }
 
+bool has_negative(const HeatMap& map) {
+  return std::any_of(map.weights.begin(), map.weights.end(), [](float weight) { return weight < 0; });
+}
+
+// Panels share labels, and so what is said of them: each note once.
+std::vector<std::string> notes_of(const Figure& figure) {
+  std::vector<std::string> notes;
+  for (const HeatMap& panel : figure.panels)
+    for (const std::string& note : panel.notes)
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+  if (std::any_of(figure.panels.begin(), figure.panels.end(), has_negative))
+    notes.emplace_back(kNegativeColourLegend);
+  return notes;
+}
+
 // Draws all panels and returns the size taken; `paint` false only measures.
 PictureSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
   double y = kMargin, width = 2 * kMargin;
@@ -151,17 +166,14 @@ PictureSize draw_figure(cairo_t* canvas, const Figure& figure, bool paint) {
     width = std::max(width, x);
     y += height + kMargin;
   }
-  // Panels share labels, and so what is said of them.
-  for (const HeatMap& panel : figure.panels) {
-    if (panel.note.empty()) continue;
-    const Layout note = layout_text(canvas, panel.note, kNoteSize, {.width = kWidestNote, .lines = 3});
+  for (const std::string& said : notes_of(figure)) {
+    const Layout note = layout_text(canvas, said, kNoteSize, {.width = kWidestNote, .lines = 3});
     if (paint) {
       cairo_set_source_rgb(canvas, 0.3, 0.3, 0.3);
       show_text(canvas, note.get(), kMargin, y);
     }
     width = std::max(width, 2 * kMargin + size_of(note.get()).width);
     y += size_of(note.get()).height + kMargin;
-    break;
   }
   return {std::ceil(width), std::ceil(y)};
 }
@@ -255,7 +267,8 @@ std::string shade(const HeatMap& map, size_t width) {
     if (begin > 0) text += "\n";
     text += terminal.part(begin, std::min(map.column_count, begin + across));
   }
-  if (!map.note.empty()) text += wrapped(map.note, width);
+  for (const std::string& note : map.notes) text += wrapped(note, width);
+  if (has_negative(map)) text += wrapped(kNegativeBlockLegend, width);
   return text;
 }
 

@@ -17,11 +17,13 @@ struct HeatMap {
   std::vector<std::string> rows;     // a label for every row, or none at all
   std::vector<std::string> columns;  // a label for every column, or none at all
   int64_t row_count = 0, column_count = 0;
-  std::vector<float> weights;  // [row_count, column_count], row-major; NaN is drawn as missing
-  float largest = 1;           // the weight drawn darkest
-  double cell = 0;             // side of a cell in a picture; 0: 20 with labels, else what fits
-  double row_height = 0;       // of cells that are no squares; 0: as `cell`
-  std::string note = {};       // said below the map: what a mark in the labels means
+  // [row_count, column_count], row-major; negative ones have a colour of their own, NaN is drawn as missing
+  std::vector<float> weights;
+  float largest = 1;      // the size of a weight that is drawn darkest
+  double cell = 0;        // side of a cell in a picture; 0: 20 with labels, else what fits
+  double row_height = 0;  // of cells that are no squares; 0: as `cell`
+  // Said below the map, a line each: what a mark in the labels means
+  std::vector<std::string> notes = {};
 };
 
 // Panels side by side, wrapped into rows of `across`.

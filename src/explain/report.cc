@@ -22,6 +22,7 @@ header svg { width: 1.2rem; height: 1.2rem; align-self: center }
 header .model { margin-left: auto }
 h1 { font-size: 1.6rem; font-weight: 600; margin: 0 0 1rem; overflow-wrap: anywhere }
 h2 { font-size: 1.15rem; font-weight: 600; margin: 2.5rem 0 .75rem }
+h3 { font-size: .9rem; font-weight: 500; color: var(--soft); margin: 1rem 0 .2rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 .wide { overflow-x: auto; margin: 0 0 1.5rem }
 th, td { text-align: left; padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--rule); vertical-align: top }
@@ -141,7 +142,11 @@ void Report::text(const TextMap& map) {
              tag + "> ";
   };
   body_ += "<div class=\"text\">\n";
+  int64_t before = -1;
   for (const WeighedSentence& sentence : map.sentences) {
+    if (map.has_two_texts() && sentence.text != before)
+      body_ += std::string("<h3>") + text_heading(sentence.text) + "</h3>\n";
+    before = sentence.text;
     body_ += "<p>";
     if (map.sentences_weigh)
       shaded("b", root_share(sentence.weight, 1), sentence.weight, escaped(percent_text(sentence.weight)));
@@ -153,11 +158,21 @@ void Report::text(const TextMap& map) {
     body_ += "</p>\n";
   }
   body_ += "</div>\n";
-  if (largest > 0)
-    body_ += "<div class=\"scale\"><span>0</span><i style=\"background:linear-gradient(to right," +
-             css_of(0) + "," + css_of(0.25) + "," + css_of(0.5) + "," + css_of(0.75) + "," + css_of(1) +
-             ")\"></i><span>" + weight_text(largest) +
-             "</span><span>weight of a word in the text (shade: square root)</span></div>\n";
+  if (!(largest > 0)) return;
+  const auto scale = [&](double from, double to) {
+    std::string colours;
+    for (const int step : {0, 1, 2, 3, 4}) colours += "," + css_of(from + step * (to - from) / 4);
+    body_ += "<i style=\"background:linear-gradient(to right" + colours + ")\"></i>";
+  };
+  body_ += "<div class=\"scale\">";
+  if (map.has_negative()) {
+    body_ += "<span>" + weight_text(-largest) + "</span>";
+    scale(-1, 0);
+  }
+  body_ += "<span>0</span>";
+  scale(0, 1);
+  body_ += "<span>" + weight_text(largest) + "</span><span>weight of a word in the text (shade: square root" +
+           (map.has_negative() ? std::string("; ") + kNegativeColourLegend : "") + ")</span></div>\n";
 }
 
 void Report::hover(const std::string& png, const std::string& meaning, const std::vector<HoverWord>& words) {

@@ -37,8 +37,16 @@ double weight_of(const SeriesRow& row) {
 float largest_weight(const SeriesMap& map) {
   float largest = 0;
   for (const SeriesRow& row : map.rows)
-    for (const float weight : row.weights) largest = std::max(largest, weight);
+    for (const float weight : row.weights) largest = std::max(largest, std::abs(weight));
   return largest;
+}
+
+// The selection `identity` gives weights of any sign.
+bool has_negative(const SeriesMap& map) {
+  for (const SeriesRow& row : map.rows)
+    if (std::any_of(row.weights.begin(), row.weights.end(), [](float weight) { return weight < 0; }))
+      return true;
+  return false;
 }
 
 // The rows of most weight, in their order.
@@ -164,7 +172,8 @@ class Painter {
     }
     text(map_.first, kLeft, y + 12, 0, kFontSize, 0.3);
     text(map_.last, now, y + 12, 1, kFontSize, 0.3);
-    text(message("white: weight 0, darkest: ", weight_text(double{largest_}),
+    text(message("white: weight 0, darkest: ", weight_text(double{largest_}), has_negative(map_) ? "; " : "",
+                 has_negative(map_) ? kNegativeColourLegend : "",
                  "; on the right: the share of the weight of each row", map_.note.empty() ? "" : "; ",
                  map_.note),
          12, y + 52, 0, kFontSize, 0.3);
@@ -202,7 +211,7 @@ std::string shade(const SeriesMap& map, size_t width) {
     sums.emplace_back(static_cast<size_t>((steps + each - 1) / each));
     for (int64_t i = 0; i < steps; ++i)
       sums.back()[static_cast<size_t>(i / each)] += double{row.weights[static_cast<size_t>(i)]};
-    for (const double sum : sums.back()) largest = std::max(largest, sum);
+    for (const double sum : sums.back()) largest = std::max(largest, std::abs(sum));
   }
   std::string text = shown.title + "\n\n";
   for (size_t r = 0; r < shown.rows.size(); ++r) {
@@ -213,6 +222,7 @@ std::string shade(const SeriesMap& map, size_t width) {
   }
   text += std::string(widest + 2, ' ') + "from " + shown.first + " to " + shown.last;
   if (each > 1) text += message("; a block is ", each, " steps");
+  if (has_negative(shown)) text += message("; ", kNegativeBlockLegend);
   return text + (shown.note.empty() ? "\n" : "\n" + shown.note + "\n");
 }
 

@@ -43,7 +43,10 @@ Colour colour_of(double share) {
   if (std::isnan(share)) return {0.85, 0.85, 0.85};
   static constexpr Colour kStops[] = {
       {1, 1, 1}, {0.78, 0.86, 0.94}, {0.42, 0.68, 0.84}, {0.13, 0.44, 0.71}, {0.03, 0.19, 0.42}};
-  return between(kStops, share);
+  // As light as the blue ones, so that both signs are read from the same scale.
+  static constexpr Colour kNegativeStops[] = {
+      {1, 1, 1}, {0.98, 0.83, 0.79}, {0.94, 0.56, 0.49}, {0.74, 0.22, 0.21}, {0.38, 0.05, 0.09}};
+  return share < 0 ? between(kNegativeStops, -share) : between(kStops, share);
 }
 
 Colour heat_colour(double share) {
@@ -53,11 +56,11 @@ Colour heat_colour(double share) {
 }
 
 bool needs_light_text(double share) {
-  return share > 0.6;
+  return std::abs(share) > 0.6;
 }
 
 double root_share(double weight, double largest) {
-  return largest > 0 ? std::sqrt(std::max(0.0, weight) / largest) : 0;
+  return largest > 0 ? std::copysign(std::sqrt(std::abs(weight) / largest), weight) : 0;
 }
 
 std::string weight_text(double weight, int digits) {
@@ -68,6 +71,7 @@ std::string weight_text(double weight, int digits) {
 
 std::string percent_text(double weight) {
   const double percent = 100 * weight;
+  if (percent < 0) return percent > -0.05 ? ">-0.1 %" : "-" + percent_text(-weight);
   char text[32];
   std::snprintf(text, sizeof text, percent >= 9.95 ? "%.0f %%" : "%.1f %%", percent);
   return percent > 0 && percent < 0.05 ? "<0.1 %" : text;
@@ -77,10 +81,16 @@ std::string marked_unknown(const std::string& word) {
   return "‹" + word + "›";
 }
 
+std::string marked_global(const std::string& word) {
+  return "[" + word + "]";
+}
+
 std::string_view block_of(double share) {
   static constexpr std::string_view kBlocks[] = {" ", "░", "▒", "▓", "█"};
+  static constexpr std::string_view kNegativeBlocks[] = {" ", "·", "-", "=", "≡"};
   if (std::isnan(share)) return kBlocks[0];
-  return kBlocks[std::min(4, static_cast<int>(std::clamp(share, 0.0, 1.0) * 4 + 0.5))];
+  const auto level = std::min(4, static_cast<int>(std::min(std::abs(share), 1.0) * 4 + 0.5));
+  return share < 0 ? kNegativeBlocks[level] : kBlocks[level];
 }
 
 size_t terminal_width(std::string_view text) {

@@ -12,7 +12,7 @@ struct Colour {
 };
 
 // From white (share 0) over blue to near black (share 1) in even steps of lightness: readable in print and by
-// colour-blind people. NaN is grey.
+// colour-blind people. A negative share, down to -1, is red in the same steps. NaN is grey.
 Colour colour_of(double share);
 // Whether text on that colour must be white to be readable.
 bool needs_light_text(double share);
@@ -21,7 +21,7 @@ bool needs_light_text(double share);
 // Differs in hue, so that it can be read over dark and light pictures, also by colour-blind people.
 Colour heat_colour(double share);
 
-// sqrt(weight / largest): a share that keeps small weights visible beside a large one.
+// sqrt(|weight| / largest) with the sign of the weight: a share that keeps small weights visible beside a large one.
 double root_share(double weight, double largest);
 
 // "0.31", "0.0042": with so many significant digits, for legends.
@@ -29,13 +29,22 @@ std::string weight_text(double weight, int digits = 2);
 // "42 %", "0.4 %", "<0.1 %"
 std::string percent_text(double weight);
 
-// One column of a terminal: ' ', '░', '▒', '▓' or '█'.
+// One column of a terminal: ' ', '░', '▒', '▓' or '█'; ' ', '·', '-', '=' or '≡' for a negative share.
 std::string_view block_of(double share);
 
 // A word that the model's vocabulary lacks as pictures, pages and terminals show it, and what they say of such words.
 std::string marked_unknown(const std::string& word);
 inline constexpr const char* kUnknownLegend =
     "in ‹ ›: words that the model does not know; it read an unknown token there";
+
+// What pictures and pages, and terminals, say where some of the weights shown are negative.
+inline constexpr const char* kNegativeColourLegend = "red: negative weights";
+inline constexpr const char* kNegativeBlockLegend = "· - = ≡: negative weights";
+
+// A global token as terminals and maps show it, and what they say of such tokens.
+std::string marked_global(const std::string& word);
+inline constexpr const char* kGlobalLegend =
+    "in brackets: global tokens, which see and are seen by the whole text";
 
 // Columns that a terminal uses for a text: wide characters (Chinese, Japanese, Korean, emoji) take two,
 // combining marks none.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "explain/canvas.h"
 #include "explain/shades.h"
 
@@ -15,7 +16,7 @@ constexpr double kFontSize = 15, kTitleSize = 15, kSmallSize = 11;
 constexpr double kSentenceBox = 52;  // the box with a sentence's weight
 constexpr double kScaleWidth = 160, kScaleHeight = 10;
 constexpr const char* kLegend = "weight of a word in the text";
-constexpr const char* kGlobalLegend = "in a frame: global tokens, which see and are seen by the whole text";
+constexpr const char* kFrameLegend = "in a frame: global tokens, which see and are seen by the whole text";
 
 std::string shown_text(const WeighedWord& word) {
   return word.unknown ? marked_unknown(word.text) : word.text;
@@ -71,10 +72,17 @@ class TextPainter {
       const PictureSize size = text(map_.title, kTitleSize, kMargin, y_, false, {kRight - kMargin, 2});
       y_ += size.height + kLead;
     }
-    for (const WeighedSentence& sentence : map_.sentences) draw_sentence(sentence);
+    int64_t before = -1;
+    for (const WeighedSentence& sentence : map_.sentences) {
+      if (map_.has_two_texts() && sentence.text != before)
+        y_ += text(text_heading(sentence.text), kSmallSize, kMargin, y_, false).height + kPad;
+      before = sentence.text;
+      draw_sentence(sentence);
+    }
     if (largest_ > 0) draw_scale();
-    if (map_.has_global()) y_ += text(kGlobalLegend, kSmallSize, kMargin, y_ - kPad, false).height + kLead;
-    if (map_.has_unknown()) y_ += text(kUnknownLegend, kSmallSize, kMargin, y_ - kPad, false).height + kLead;
+    if (map_.has_global()) draw_legend(kFrameLegend);
+    if (map_.has_unknown()) draw_legend(kUnknownLegend);
+    for (const std::string& note : map_.notes) draw_legend(note);
     return {std::ceil(right_ + kMargin), std::ceil(y_ - kLead + kMargin)};
   }
 
@@ -86,6 +94,10 @@ class TextPainter {
     const PictureSize taken = size_of(layout.get());
     right_ = std::max(right_, x + taken.width);
     return taken;
+  }
+
+  void draw_legend(const std::string& words) {
+    y_ += text(words, kSmallSize, kMargin, y_ - kPad, false, {kRight - kMargin, 3}).height + kLead;
   }
 
   void draw_sentence(const WeighedSentence& sentence) {
@@ -131,28 +143,34 @@ class TextPainter {
     cairo_stroke(canvas_);
   }
 
-  // A quarter of the largest weight is in the middle of the scale: shades are square roots.
+  // A quarter of the largest weight is in the middle of the scale: shades are square roots. With negative weights the
+  // scale is as long again to the left of 0.
   void draw_scale() {
     constexpr int kSteps = 64;
-    for (int i = 0; paint_ && i < kSteps; ++i)
-      fill(canvas_, (i + 0.5) / kSteps, kMargin + i * kScaleWidth / kSteps, y_, kScaleWidth / kSteps + 0.5,
-           kScaleHeight);
+    const bool negative = map_.has_negative();
+    const double width = negative ? 2 * kScaleWidth : kScaleWidth, zero = width - kScaleWidth;
+    for (int i = negative ? -kSteps : 0; paint_ && i < kSteps; ++i)
+      fill(canvas_, (i + 0.5) / kSteps, kMargin + zero + i * kScaleWidth / kSteps, y_,
+           kScaleWidth / kSteps + 0.5, kScaleHeight);
     if (paint_) {
       cairo_set_source_rgb(canvas_, 0.6, 0.6, 0.6);
       cairo_set_line_width(canvas_, 0.5);
-      cairo_rectangle(canvas_, kMargin, y_, kScaleWidth, kScaleHeight);
+      cairo_rectangle(canvas_, kMargin, y_, width, kScaleHeight);
       cairo_stroke(canvas_);
     }
     const double below = y_ + kScaleHeight + 1;
     double height = 0;
-    for (const double share : {0.0, 0.5, 1.0}) {
-      const std::string number = share == 0 ? "0" : weight_text(largest_ * share * share);
-      const double width = size_of(layout_text(canvas_, number, kSmallSize).get()).width;
-      const PictureSize size =
-          text(number, kSmallSize, kMargin + share * (kScaleWidth - width), below, false);
+    for (const double share : {-1.0, -0.5, 0.0, 0.5, 1.0}) {
+      if (share < 0 && !negative) continue;
+      const std::string number = share == 0 ? "0" : weight_text(largest_ * share * std::abs(share));
+      const double taken = size_of(layout_text(canvas_, number, kSmallSize).get()).width;
+      // The outer numbers end where the scale ends.
+      const double place = (zero + share * kScaleWidth) / width;
+      const PictureSize size = text(number, kSmallSize, kMargin + place * (width - taken), below, false);
       height = size.height;
     }
-    text(kLegend, kSmallSize, kMargin + kScaleWidth + kLead, y_ - kPad, false);
+    text(negative ? message(kLegend, " (", kNegativeColourLegend, ")") : kLegend, kSmallSize,
+         kMargin + width + kLead, y_ - kPad, false);
     y_ = below + height + kLead;
   }
 
@@ -164,13 +182,13 @@ class TextPainter {
   double left_, y_ = kMargin, right_ = kMargin;
 };
 
-// "weight of a word in the text: ░ from 0.01  ▒ from 0.1 ..."
-std::string block_legend(double largest) {
-  std::string text = std::string(kLegend) + ":";
+// "weight of a word in the text: ░ from 0.01  ▒ from 0.1 ..."; sign: 1 or -1.
+std::string block_legend(const std::string& legend, double largest, double sign = 1) {
+  std::string text = legend + ":";
   for (const int block : {1, 2, 3, 4}) {
     const double share = (block - 0.5) / 4;  // where block_of() begins to use it
-    text.append(block == 1 ? " " : "  ").append(block_of(block / 4.0));
-    text += " from " + weight_text(largest * share * share);
+    text.append(block == 1 ? " " : "  ").append(block_of(sign * block / 4.0));
+    text += " from " + weight_text(sign * largest * share * share);
   }
   return text + "\n";
 }
@@ -192,8 +210,26 @@ bool TextMap::has_unknown() const {
 float TextMap::largest() const {
   float most = 0;
   for (const WeighedSentence& sentence : sentences)
-    for (const WeighedWord& word : sentence.words) most = std::max(most, sentence.weight * word.weight);
+    for (const WeighedWord& word : sentence.words)
+      most = std::max(most, std::abs(sentence.weight * word.weight));
   return most;
+}
+
+bool TextMap::has_negative() const {
+  for (const WeighedSentence& sentence : sentences) {
+    if (sentences_weigh && sentence.weight < 0) return true;
+    for (const WeighedWord& word : sentence.words)
+      if (sentence.weight * word.weight < 0) return true;
+  }
+  return false;
+}
+
+bool TextMap::has_two_texts() const {
+  return !sentences.empty() && sentences.back().text > 0;
+}
+
+const char* text_heading(int64_t text) {
+  return text == 0 ? "first text" : "second text";
 }
 
 std::string draw(const TextMap& map, PictureFormat format) {
@@ -204,7 +240,11 @@ std::string draw(const TextMap& map, PictureFormat format) {
 std::string shade(const TextMap& map, size_t columns) {
   const double largest = map.largest();
   std::string text = map.title.empty() ? "" : map.title + "\n";
+  int64_t before = -1;
   for (const WeighedSentence& sentence : map.sentences) {
+    if (map.has_two_texts() && sentence.text != before)
+      text += message(sentence.text > 0 ? "\n" : "", text_heading(sentence.text), ":\n");
+    before = sentence.text;
     std::string number = map.sentences_weigh ? percent_text(sentence.weight) : "";
     if (map.sentences_weigh) number = spaces(6 - std::min<size_t>(6, number.size())) + number + "  ";
     const size_t left = number.size(), room = columns > left + 8 ? columns - left : 8;
@@ -217,7 +257,7 @@ std::string shade(const TextMap& map, size_t columns) {
     };
     for (const WeighedWord& word : sentence.words) {
       const std::string shown =
-          shortened(word.global ? "[" + shown_text(word) + "]" : shown_text(word), room);
+          shortened(word.global ? marked_global(shown_text(word)) : shown_text(word), room);
       const size_t width = terminal_width(shown);
       if (at > 0 && at + width > room) end_line();
       words += shown + " ";
@@ -228,10 +268,11 @@ std::string shade(const TextMap& map, size_t columns) {
     }
     end_line();
   }
-  if (largest > 0) text += block_legend(largest);
-  if (map.has_global())
-    text += wrapped("in brackets: global tokens, which see and are seen by the whole text", columns);
+  if (largest > 0) text += block_legend(kLegend, largest);
+  if (map.has_negative()) text += block_legend("negative weight", largest, -1);
+  if (map.has_global()) text += wrapped(kGlobalLegend, columns);
   if (map.has_unknown()) text += wrapped(kUnknownLegend, columns);
+  for (const std::string& note : map.notes) text += wrapped(note, columns);
   return text;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,21 +20,29 @@ struct WeighedWord {
 struct WeighedSentence {
   float weight = 1;  // within the text
   std::vector<WeighedWord> words = {};
+  int64_t text = 0;  // of a pair of texts that were read apart: 0 or 1
 };
 
-// Words and sentences are shaded by the square root of their weight (root_share), so that small weights stay
-// visible beside a large one; pictures, terminal and page show the scale.
+// Words and sentences are shaded by the square root of the size of their weight (root_share), so that small weights stay
+// visible beside a large one; negative weights have a colour of their own. Pictures, terminal and page show the scale.
+// Where sentences are of two texts, each text has a heading.
 struct TextMap {
   std::string title;
   std::vector<WeighedSentence> sentences;
-  bool sentences_weigh = false;  // show the weight of each sentence, too
+  bool sentences_weigh = false;         // show the weight of each sentence, too
+  std::vector<std::string> notes = {};  // said below the scale, a line each
 
-  // The largest weight of a word in the text. That weight is the product of the word's weight in its sentence
+  // The largest size of a word's weight in the text. That weight is the product of the word's weight in its sentence
   // and the weight of the sentence.
   float largest() const;
+  bool has_negative() const;
+  bool has_two_texts() const;
   bool has_global() const;
   bool has_unknown() const;
 };
+
+// The heading of a text of a pair.
+const char* text_heading(int64_t text);
 
 // The file's bytes. A word too long for a line is broken, and cut after three lines.
 std::string draw(const TextMap& map, PictureFormat format);

@@ -361,7 +361,8 @@ Tensor SafetensorsFile::mapped(const std::string& name) const {
 }
 
 TensorToWrite TensorToWrite::floats(std::string name, const Tensor& tensor) {
-  FOVEA_ASSERT(tensor.is_contiguous());
+  require(tensor.defined() && tensor.is_contiguous(), "tensor ", in_quotes(name),
+          ": got a view with gaps or nothing, wanted contiguous values: write tensor.contiguous()");
   return floats(std::move(name), tensor.shape(), tensor.span());
 }
 

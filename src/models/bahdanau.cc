@@ -148,11 +148,9 @@ Var Bahdanau::states(const data::Batch& batch, nn::Context& context) const {
     steps.score = attention->score();
     runs = attention->runs(target.lengths, memory.lengths);
   }
-  const bool fused = !attention || attention->fused(context),
-             shown = attention && attention_observer() != nullptr;
-  if (!fused) context.rows_of_example.assign(target.lengths.size(), 1);
-  const AttentiveStates y = fused ? attentive_gru(steps, runs, shown)
-                                  : nn::attentive_gru_by_steps(steps, runs, *attention, context, shown);
+  const bool shown = attention && attention_observer() != nullptr;
+  const AttentiveStates y =
+      attention ? nn::attentive_gru(steps, runs, *attention, context, shown) : attentive_gru(steps, runs);
   if (shown) attention->show("decoder.cross", runs, y.weights);
   return dropped(maxed(read_state_(y.states) + tokens.readout + y.context), config_.dropout, context);
 }
@@ -183,7 +181,7 @@ Tensor Bahdanau::attend(const State& state, const Tensor& from_state) const {
 }
 
 Tensor Bahdanau::step(State& state, std::span<const int32_t> tokens) const {
-  FOVEA_ASSERT(static_cast<int64_t>(tokens.size()) == state.source.rows());
+  check_step(tokens, state.source.rows());
   const int64_t gates = 3 * config_.width;
   const Tensor from_state = from_state_(Var(state.hidden)).value();
   const Tensor before = from_token_(embedding(target_embedding, tokens)).value();

@@ -23,7 +23,7 @@ Var loss_of(const Var& logits, const data::Targets& targets, float smoothing, Re
 }  // namespace
 
 void ClassificationModel::read_as(data::LabelForm form) {
-  FOVEA_ASSERT(form_ == data::LabelForm::one);
+  require(form_ == data::LabelForm::one, "a classifier's form of labels can be chosen only once");
   form_ = form;
   if (form != data::LabelForm::number) return;
   target_scale_ = add_buffer("target_scale", Tensor(Shape{2}));
@@ -31,7 +31,7 @@ void ClassificationModel::read_as(data::LabelForm form) {
 }
 
 void ClassificationModel::set_target_scale(float mean, float deviation) {
-  FOVEA_ASSERT(target_scale_.defined());
+  require(target_scale_.defined(), "a scale of targets needs a model that predicts numbers: call read_as() first");
   require(deviation > 0, "numbers to predict: a deviation of ", deviation, ", wanted one above 0");
   float* const scale = target_scale_.value().data();
   scale[0] = deviation;

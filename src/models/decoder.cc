@@ -7,6 +7,11 @@
 
 namespace fovea::models {
 
+void check_step(std::span<const int32_t> tokens, int64_t rows) {
+  require(static_cast<int64_t>(tokens.size()) == rows, "decoder step: got ", tokens.size(), " tokens for ", rows,
+          " rows, wanted one for each");
+}
+
 std::vector<float> sequence_losses(const Var& states, const OutputLayer& output,
                                    std::span<const int32_t> targets, std::span<const int32_t> lengths,
                                    const OutputLossOptions& options) {

@@ -38,6 +38,9 @@ class Decoding {
   virtual void reorder(std::span<const int32_t> parents) = 0;
 };
 
+// Throws Error unless there is a token for each row of a step.
+void check_step(std::span<const int32_t> tokens, int64_t rows);
+
 class DecoderModel : public nn::Module {
  public:
   virtual OutputLayer output_layer() const = 0;

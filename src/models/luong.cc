@@ -138,10 +138,7 @@ Var Luong::states(const data::Batch& batch, nn::Context& context) const {
   steps.c = memory.first.c;
   steps.keys = memory.keys;
   steps.values = memory.values;
-  const bool fused = attention.fused(context), shown = attention_observer() != nullptr;
-  if (!fused) context.rows_of_example.assign(target.lengths.size(), 1);
-  const FedStates y = fused ? attentive_lstm(steps, runs, shown)
-                            : nn::attentive_lstm_by_steps(steps, runs, attention, context, shown);
+  const FedStates y = nn::attentive_lstm(steps, runs, attention, context, attention_observer() != nullptr);
   attention.show("decoder.cross", runs, y.weights);
   return dropped(y.states, config_.dropout, context);
 }
@@ -168,7 +165,7 @@ Luong::State Luong::start(const Memory& memory) const {
 }
 
 Tensor Luong::step(State& state, std::span<const int32_t> tokens) const {
-  FOVEA_ASSERT(static_cast<int64_t>(tokens.size()) == state.source.rows());
+  check_step(tokens, state.source.rows());
   Tensor x = embedding(target_embedding, tokens).value();
   for (int64_t l = 0; l < config_.layers; ++l) {
     const auto layer = static_cast<size_t>(l);

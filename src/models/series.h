@@ -67,8 +67,8 @@ struct SeriesConfig {
             "cosine(0.1), bilinear or concat"},
         Field{
             "selection", &T::selection,
-            "pooling by attention: how scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4) or "
-            "sigmoid"},
+            "pooling by attention: how scores become weights: soft, hard, gumbel(1), sparsemax, top_k(4), sigmoid "
+            "or identity"},
         Sized{"dropout", &T::dropout, "dropout rate between layers and before the output layer",
               probability()}};
   }

@@ -214,7 +214,7 @@ ShowAttendTell::State ShowAttendTell::start(const Memory& memory) const {
 }
 
 Tensor ShowAttendTell::step(State& state, std::span<const int32_t> tokens) const {
-  FOVEA_ASSERT(static_cast<int64_t>(tokens.size()) == state.places.rows());
+  check_step(tokens, state.places.rows());
   const int64_t gates = 4 * config_.width;
   const Var embedded = embedding(embedding_table, tokens);
   const Tensor from_state = from_state_(Var(state.h)).value();

@@ -92,7 +92,7 @@ Transformer::State Transformer::start(const Memory& memory) const {
 
 Tensor Transformer::step(State& state, std::span<const int32_t> tokens) const {
   const auto rows = static_cast<int64_t>(tokens.size());
-  FOVEA_ASSERT(rows == state.cache.self.rows());
+  check_step(tokens, state.cache.self.rows());
   nn::Context context;
   const std::vector<int32_t> places(tokens.size(), state.position++);
   const Var x = embed_at(target_embedding, target_positions, tokens, places, form_);

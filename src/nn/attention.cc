@@ -29,6 +29,8 @@ bool steps(const AttentionSpec& spec) {
          spec.selection.kind == SelectionKind::soft && spec.terms == Terms{} && spec.pattern == full();
 }
 
+constexpr const char* kNoRows = "attention: got a cache without rows, wanted the keys that each row sees";
+
 // [B, N, heads * D] -> [B, heads, N, D], a view.
 Var split_heads(const Var& x, int64_t heads) {
   return permute(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), {0, 2, 1, 3});
@@ -307,6 +309,7 @@ Var MultiHeadAttention::attend_with_global(const Var& x, const Var& q, const Key
 Var MultiHeadAttention::operator()(const Var& x, Context& context, const Call& call) const {
   check_input(x);
   if (call.cache != nullptr) {
+    require(call.rows != nullptr, kNoRows);
     fill(*call.cache, x);
     return attend_cached(x, call);
   }
@@ -351,6 +354,9 @@ void MultiHeadAttention::fill(KeyValueCache& cache, const Var& source) const {
 }
 
 Var MultiHeadAttention::attend_cached(const Var& x, const Call& call) const {
+  require(call.rows != nullptr, kNoRows);
+  require(call.cache->slot_count() >= call.rows->slot_count(), "attention: got a cache of ",
+          call.cache->slot_count(), " keys for rows that see ", call.rows->slot_count(), ", wanted one that was filled");
   const int64_t rows = call.rows->rows(), width = options_.width, keys = options_.kv_heads * head_width_;
   require(x.size(0) * x.size(1) == rows, "attention: got ", x.shape(), " for a step of ", rows, " rows");
   const Tensor q(x.shape()), out(x.shape());

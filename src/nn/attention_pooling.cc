@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attention/attention.h"
+#include "attention/kernel_call.h"
 #include "autograd/ops.h"
 #include "nn/choices.h"
 #include "nn/init.h"
@@ -37,6 +38,35 @@ Var pooled(const Var& query, const Var& keys, const Var& states, std::span<const
   return seen.out;
 }
 
+// What the learned query is compared with: the state itself unless said otherwise.
+struct KeyForm {
+  bool hidden = false;    // a hidden layer of it: tanh(weight h + bias)
+  bool projects = false;  // weight h
+  bool unit = false;      // h / |h|
+};
+
+// Without default: the compiler reports a score that was added to the enum alone. Throws Error on location.
+KeyForm key_form(ScoreKind kind) {
+  switch (kind) {
+    case ScoreKind::dot:
+    case ScoreKind::scaled_dot:
+      return {};
+    case ScoreKind::cosine:
+      return {.unit = true};
+    case ScoreKind::bilinear:
+      return {.projects = true};
+    case ScoreKind::additive:
+    // With a query that is the same for all, concat computes what additive does: the query's part of the sum is the bias.
+    case ScoreKind::concat:
+      return {.hidden = true, .projects = true};
+    case ScoreKind::location:
+      break;
+  }
+  fail(
+      "pooling: score 'location' weighs places whatever their states are; wanted additive, gated, dot, "
+      "scaled_dot, cosine, bilinear or concat");
+}
+
 // [rows, features] as one batch of one head.
 Var one_head(const Var& x) {
   return reshape(x, {1, 1, x.size(0), x.size(1)});
@@ -52,10 +82,8 @@ AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& 
         if (!gated_) return std::vector<Projection::Part>{{weight_}};
         return std::vector<Projection::Part>{{weight_, bias_}, {gate_weight_, gate_bias_}};
       }) {
-  require(score_.kind != ScoreKind::location,
-          "pooling: score 'location' weighs places whatever their states are; wanted additive, gated, dot, "
-          "scaled_dot, cosine, bilinear or concat");
-  const bool hidden = gated_ || is_additive(), projects = hidden || score_.kind == ScoreKind::bilinear;
+  const KeyForm form = key_form(score_.kind);
+  const bool hidden = gated_ || form.hidden, projects = gated_ || form.projects;
   const int64_t width = hidden && options.hidden > 0 ? options.hidden : options.width;
   const float bound = 1 / std::sqrt(static_cast<float>(width));
   query_ = add_parameter("query", uniform({width}, -bound, bound, rng));
@@ -69,9 +97,8 @@ AttentionPooling::AttentionPooling(const AttentionPoolingOptions& options, Rng& 
   add_projection(keys_);
 }
 
-// With a query that is the same for all, concat computes what additive does: the query's part of the sum is the bias.
 bool AttentionPooling::is_additive() const {
-  return score_.kind == ScoreKind::additive || score_.kind == ScoreKind::concat;
+  return key_form(score_.kind).hidden;
 }
 
 // What the query is compared with.
@@ -86,8 +113,9 @@ Var AttentionPooling::keys_of(const Var& states) const {
 
 Var AttentionPooling::operator()(const Var& states, std::span<const int64_t> lengths, Context& context,
                                  PoolingLevel level) const {
-  const bool plain = selection_ == soft() || (selection_.kind == SelectionKind::soft && !context.training);
-  return plain ? pool_by_runs(states, lengths, level) : pool(states, lengths, context, level);
+  const AttentionSpec spec{.score = score_, .selection = selection_};
+  return computed_by_runs(spec, context.training) ? pool_by_runs(states, lengths, level)
+                                                  : pool(states, lengths, context, level);
 }
 
 Var AttentionPooling::pool_by_runs(const Var& states, std::span<const int64_t> lengths,
@@ -95,7 +123,7 @@ Var AttentionPooling::pool_by_runs(const Var& states, std::span<const int64_t> l
   const RunScore run = run_score(score_, query_.size(0), query_);
   if (is_additive())
     return pooled(repeated(bias_, lengths.size()), keys_of(states), states, lengths, score_, run, level);
-  const Var keys = score_.kind == ScoreKind::cosine ? unit_rows(states) : keys_of(states);
+  const Var keys = key_form(score_.kind).unit ? unit_rows(states) : keys_of(states);
   return pooled(repeated(query_, lengths.size()), keys, states, lengths, score_, run, level);
 }
 

@@ -152,6 +152,20 @@ std::optional<RepeatedLinear> repeated(const Var& weight, const Var& bias) {
 
 }  // namespace
 
+AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs,
+                              const DecoderAttention& attention, Context& context, bool want_weights) {
+  if (attention.fused(context)) return fovea::attentive_gru(decoder, runs, want_weights);
+  context.rows_of_example.assign(runs.query_begin.size() - 1, 1);
+  return attentive_gru_by_steps(decoder, runs, attention, context, want_weights);
+}
+
+FedStates attentive_lstm(const AttentiveLstm& decoder, KeyRuns& runs, const DecoderAttention& attention,
+                         Context& context, bool want_weights) {
+  if (attention.fused(context)) return fovea::attentive_lstm(decoder, runs, want_weights);
+  context.rows_of_example.assign(runs.query_begin.size() - 1, 1);
+  return attentive_lstm_by_steps(decoder, runs, attention, context, want_weights);
+}
+
 AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRuns& runs,
                                        const DecoderAttention& attention, Context& context,
                                        bool want_weights) {

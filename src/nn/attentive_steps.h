@@ -1,17 +1,25 @@
-// Recurrent decoders that attend at every step, one step at a time with any selection: what attentive_gru() and
-// attentive_lstm() do for the softmax in one op. Slower, and right for everything that DecoderAttention takes.
+// Recurrent decoders that attend at every step: by the fused ops attentive_gru() and attentive_lstm() where these compute
+// the attention's spec, and otherwise one step at a time, which is slower, and right for everything that DecoderAttention
+// takes.
 #pragma once
 
 #include "nn/decoder_attention.h"
 
 namespace fovea::nn {
 
-// As attentive_gru().
+// Either way, as DecoderAttention::fused() says. What the steps of a sentence draw is rewarded by the loss of that
+// sentence. Predicted places narrow the runs of the LSTM.
+AttentiveStates attentive_gru(const AttentiveGru& decoder, const KeyRuns& runs,
+                              const DecoderAttention& attention, Context& context, bool want_weights = false);
+FedStates attentive_lstm(const AttentiveLstm& decoder, KeyRuns& runs, const DecoderAttention& attention,
+                         Context& context, bool want_weights = false);
+
+// As attentive_gru(), by steps.
 AttentiveStates attentive_gru_by_steps(const AttentiveGru& decoder, const KeyRuns& runs,
                                        const DecoderAttention& attention, Context& context,
                                        bool want_weights = false);
 
-// As attentive_lstm(); predicted places narrow the runs.
+// As attentive_lstm(), by steps; predicted places narrow the runs.
 FedStates attentive_lstm_by_steps(const AttentiveLstm& decoder, KeyRuns& runs,
                                   const DecoderAttention& attention, Context& context,
                                   bool want_weights = false);

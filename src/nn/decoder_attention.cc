@@ -6,18 +6,13 @@
 
 #include "attention/attention.h"
 #include "attention/compile.h"
+#include "attention/kernel_call.h"
 #include "autograd/ops.h"
 #include "nn/init.h"
 #include "nn/positions.h"
 
 namespace fovea::nn {
 namespace {
-
-// What runs of keys can follow: a window of neighbouring keys, or none (null).
-const patterns::Window* window_of(const AttentionSpec& spec) {
-  const auto* const window = std::get_if<patterns::Window>(&spec.pattern.node());
-  return window != nullptr && window->dilation == 1 ? window : nullptr;
-}
 
 void check_alignment(const AttentionSpec& spec) {
   check(spec);
@@ -33,7 +28,7 @@ void check_alignment(const AttentionSpec& spec) {
         "'; the pattern of a recurrent decoder has one head and counts positions alone, as full, causal, window, "
         "strided, global and random_blocks do");
   }
-  const patterns::Window* const window = window_of(spec);
+  const patterns::Window* const window = run_window(spec.pattern);
   require(
       spec.terms.gaussian == 0 || (window != nullptr && window->left == window->right && window->left >= 1),
       "attention: got '", text,
@@ -46,10 +41,10 @@ void check_alignment(const AttentionSpec& spec) {
 
 // What runs of keys and a predicted place cannot say of a spec, without its parameters.
 std::optional<PlaceTerms> place_terms_of(const AttentionSpec& spec) {
+  if (is_runs(spec)) return std::nullopt;
   PlaceTerms rest{.terms = spec.terms};
   rest.terms.gaussian = 0;
-  if (window_of(spec) == nullptr) rest.pattern = spec.pattern;
-  if (rest.pattern == full() && rest.terms == Terms{}) return std::nullopt;
+  if (run_window(spec.pattern) == nullptr) rest.pattern = spec.pattern;
   return rest;
 }
 
@@ -81,26 +76,10 @@ AttentionSpec alignment_spec(const std::string& text, const AlignmentNames& name
 
 DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& rng) : options_(options) {
   check_alignment(options.spec);
-  const ScoreKind kind = options.spec.score.kind;
-  const int64_t dq = options.query_width, dk = options.key_width;
-  const int64_t hidden = options_.hidden = options.hidden > 0 ? options.hidden : dq;
-  const float bound = 1 / std::sqrt(static_cast<float>(hidden));
-  if (by_location(options)) {
-    require(options.max_positions >= 1, "attention: max_positions ", options.max_positions,
-            ", wanted at least 1");
-    table_ = add_parameter("table", xavier_uniform({options.max_positions, dq}, rng));
-  } else if (kind == ScoreKind::bilinear) {
-    W_ = add_parameter("W", xavier_uniform({dq, dk}, rng));
-  } else if (kind == ScoreKind::additive || kind == ScoreKind::concat) {
-    const bool joint = kind == ScoreKind::concat;
-    W_ = add_parameter("W", xavier_uniform({hidden, joint ? dk + dq : dk}, rng));
-    if (!joint) U_ = add_parameter("U", xavier_uniform({hidden, dq}, rng));
-    b_ = add_parameter("b", Tensor::zeros({hidden}));
-    v_ = add_parameter("v", uniform({hidden}, -bound, bound, rng));
-  } else if (dq != dk) {
-    key_ = add_parameter("key", xavier_uniform({dq, dk}, rng));
-  }
+  const int64_t dq = options.query_width, hidden = options_.hidden = options.hidden > 0 ? options.hidden : dq;
+  add_score_parameters(rng);
   if (predicts()) {
+    const float bound = 1 / std::sqrt(static_cast<float>(hidden));
     position_W_ = add_parameter("position.W", xavier_uniform({hidden, dq}, rng));
     position_v_ = add_parameter("position.v", uniform({hidden}, -bound, bound, rng));
   }
@@ -110,18 +89,65 @@ DecoderAttention::DecoderAttention(const DecoderAttentionOptions& options, Rng& 
   if (options.spec.terms.sink) place_terms_->sink = add_parameter("sink", constant({1}, 0));
 }
 
+// Without default, here and below: the compiler reports a score that was added to the enum alone.
+void DecoderAttention::add_score_parameters(Rng& rng) {
+  const int64_t dq = options_.query_width, dk = options_.key_width, hidden = options_.hidden;
+  const auto matrix = [&](const char* name, int64_t rows, int64_t columns) {
+    return add_parameter(name, xavier_uniform({rows, columns}, rng));
+  };
+  switch (options_.spec.score.kind) {
+    case ScoreKind::dot:
+    case ScoreKind::scaled_dot:
+    case ScoreKind::cosine:
+      if (dq != dk) key_ = matrix("key", dq, dk);
+      return;
+    case ScoreKind::location:
+      require(options_.max_positions >= 1, "attention: max_positions ", options_.max_positions,
+              ", wanted at least 1");
+      table_ = matrix("table", options_.max_positions, dq);
+      return;
+    case ScoreKind::bilinear:
+      W_ = matrix("W", dq, dk);
+      return;
+    case ScoreKind::additive:
+      W_ = matrix("W", hidden, dk);
+      U_ = matrix("U", hidden, dq);
+      break;
+    case ScoreKind::concat:
+      W_ = matrix("W", hidden, dk + dq);
+      break;
+  }
+  const float bound = 1 / std::sqrt(static_cast<float>(hidden));
+  b_ = add_parameter("b", Tensor::zeros({hidden}));
+  v_ = add_parameter("v", uniform({hidden}, -bound, bound, rng));
+}
+
+bool DecoderAttention::fused(const Context& context) const {
+  return computed_by_runs(options_.spec, context.training);
+}
+
 Var DecoderAttention::key_weight() const {
   if (options_.spec.score.kind == ScoreKind::concat) return slice(W_, 1, 0, options_.key_width);
   return W_.defined() ? W_ : key_;
 }
 
 Var DecoderAttention::finished_keys(const Var& projected, std::span<const int64_t> lengths) const {
-  if (by_location(options_)) {
-    std::vector<int32_t> places = packed_positions(lengths);
-    for (int32_t& place : places) place = std::min(place, static_cast<int32_t>(options_.max_positions) - 1);
-    return embedding(table_, places);
+  switch (options_.spec.score.kind) {
+    case ScoreKind::location: {
+      std::vector<int32_t> places = packed_positions(lengths);
+      for (int32_t& place : places) place = std::min(place, static_cast<int32_t>(options_.max_positions) - 1);
+      return embedding(table_, places);
+    }
+    case ScoreKind::cosine:
+      return unit_rows(projected);
+    case ScoreKind::dot:
+    case ScoreKind::scaled_dot:
+    case ScoreKind::bilinear:
+    case ScoreKind::additive:
+    case ScoreKind::concat:
+      break;
   }
-  return options_.spec.score.kind == ScoreKind::cosine ? unit_rows(projected) : projected;
+  return projected;
 }
 
 Var DecoderAttention::keys(const Var& memory, std::span<const int64_t> lengths) const {
@@ -136,7 +162,7 @@ Var DecoderAttention::query_weight() const {
 }
 
 int64_t DecoderAttention::window() const {
-  const patterns::Window* const window = window_of(options_.spec);
+  const patterns::Window* const window = run_window(options_.spec.pattern);
   return window != nullptr ? window->left : 0;
 }
 
@@ -155,7 +181,7 @@ RunScore DecoderAttention::score() const {
 
 KeyRun run_at(const DecoderAttentionOptions& options, int64_t step, int64_t keys) {
   int64_t first = 0, last = keys - 1;
-  const patterns::Window* const window = window_of(options.spec);
+  const patterns::Window* const window = run_window(options.spec.pattern);
   if (window != nullptr && options.spec.terms.gaussian == 0) {
     // After the source's end, the window stays at its last key.
     const int64_t place = std::min(step, keys - 1);

@@ -63,12 +63,9 @@ class DecoderAttention : public Module {
   const Selection& selection() const { return options_.spec.selection; }
   // What a run of keys and a predicted place cannot say, or null.
   const PlaceTerms* place_terms() const { return place_terms_ ? &*place_terms_ : nullptr; }
-  // Whether the fused kernels (attend_runs, attentive_gru, attentive_lstm) can compute the spec: they know runs of keys
-  // and the softmax. Otherwise see nn/attentive_steps.h.
-  bool fused(const Context& context) const {
-    return !place_terms_ &&
-           (selection() == soft() || (selection().kind == SelectionKind::soft && !context.training));
-  }
+  // Whether the fused kernels (attend_runs, attentive_gru, attentive_lstm) compute the spec, as computed_by_runs() of
+  // attention/kernel_call.h says. Otherwise see nn/attentive_steps.h.
+  bool fused(const Context& context) const;
   // The run of keys within which each query sees, before a place is predicted: for local_p the whole sentence.
   KeyRuns runs(std::span<const int64_t> queries, std::span<const int64_t> keys) const;
   // local_p: the predicted places p = S sigmoid(v^T tanh(W state) / sqrt(hidden)) of states [queries, Dq],
@@ -98,6 +95,8 @@ class DecoderAttention : public Module {
   Var position_vector() const;
 
  private:
+  void add_score_parameters(Rng& rng);
+
   DecoderAttentionOptions options_;
   std::optional<PlaceTerms> place_terms_;
   Var W_, U_, b_, v_, key_, table_, position_W_, position_v_;

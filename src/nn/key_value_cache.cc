@@ -16,6 +16,11 @@ void pick(std::vector<T>& rows, std::span<const int32_t> parents) {
 
 }  // namespace
 
+void check_parents(std::span<const int32_t> parents, int64_t rows) {
+  for (const int32_t parent : parents)
+    require(parent >= 0 && parent < rows, "reorder: got row ", parent, ", but there are ", rows);
+}
+
 CacheRows CacheRows::growing(int64_t rows) {
   CacheRows made;
   made.growing_ = true;
@@ -47,6 +52,7 @@ void CacheRows::add_slots() {
 }
 
 void CacheRows::reorder(std::span<const int32_t> parents) {
+  check_parents(parents, rows());
   if (growing_) pick(histories_, parents);
   pick(first_, parents);
   pick(count_, parents);

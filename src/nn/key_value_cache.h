@@ -12,6 +12,9 @@
 
 namespace fovea::nn {
 
+// Throws Error unless every parent is one of that many rows.
+void check_parents(std::span<const int32_t> parents, int64_t rows);
+
 // The slots that each row sees.
 class CacheRows {
  public:
@@ -26,6 +29,8 @@ class CacheRows {
   void reorder(std::span<const int32_t> parents);
 
   int64_t rows() const { return static_cast<int64_t>(first_.size()); }
+  // Slots given so far, to rows that are gone as well.
+  int64_t slot_count() const { return next_; }
   // Row r sees slots()[first()[r]] and the count()[r] - 1 after it; where slots() is null, first()[r] itself is
   // the first slot.
   const int32_t* slots() const { return growing_ ? slots_.data() : nullptr; }
@@ -45,6 +50,7 @@ class KeyValueCache {
   // Memory for the next `slots` slots, of `width` floats each.
   float* append(int64_t slots, int64_t width);
   const float* data() const { return memory_.data(); }
+  int64_t slot_count() const { return used_; }
 
  private:
   Tensor memory_;

@@ -103,6 +103,9 @@ RecurrentResult Recurrent::operator()(const Var& x, std::span<const int64_t> len
 RecurrentOutput Recurrent::run_prepared(int64_t layer, const Var& x, std::span<const int64_t> lengths,
                                         const Var& h, const Var& c) const {
   const int64_t hidden = options_.hidden, count = directions();
+  check_packed(cell_, x, lengths);
+  const int64_t input = layer == 0 ? options_.input : count * hidden;
+  require(x.size(1) == input, "recurrent layer: got input of shape ", x.shape(), ", wanted [tokens, ", input, "]");
   const auto sequences = static_cast<int64_t>(lengths.size());
   const bool lstm = cell_ == RecurrentCell::lstm;
   const Tensor in = x.value().contiguous();
@@ -136,15 +139,32 @@ RecurrentOutput Recurrent::run_prepared(int64_t layer, const Var& x, std::span<c
 }
 
 Tensor Recurrent::step_input(int64_t layer, const Tensor& x) const {
+  check_step(layer);
   return (*input_[static_cast<size_t>(layer)])(Var(x)).value();
 }
 
-void Recurrent::step(int64_t layer, const Tensor& before, Tensor& h, Tensor& c) const {
+void Recurrent::check_step(int64_t layer) const {
   require(
       options_.stepwise && !options_.bidirectional,
       "recurrent step: got layers that read whole sequences, wanted some made with stepwise and not bidirectional");
   require(layer >= 0 && layer < options_.layers, "recurrent step: no layer ", layer, ", there are ",
           options_.layers);
+}
+
+void Recurrent::step(int64_t layer, const Tensor& before, Tensor& h, Tensor& c) const {
+  check_step(layer);
+  const auto state = [&](const Tensor& got, const char* name) {
+    require(got.defined() && got.rank() == 2 && got.size(1) == options_.hidden &&
+                (!h.defined() || got.size(0) == h.size(0)),
+            "recurrent step: got states ", name, " of shape ", got.defined() ? got.shape() : Shape{},
+            ", wanted a row of ", options_.hidden, " for each sequence");
+  };
+  state(h, "h");
+  if (cell_ == RecurrentCell::lstm) state(c, "c");
+  const int64_t gates = kernels::recurrent_gates(cell_) * options_.hidden;
+  require(before.defined() && before.rank() == 2 && before.size(0) == h.size(0) && before.size(1) >= gates,
+          "recurrent step: got an input of shape ", before.defined() ? before.shape() : Shape{}, ", wanted [",
+          h.size(0), ", ", gates, "], what step_input() returns");
   recurrent_step(cell_, before, (*hidden_[static_cast<size_t>(layer)])(Var(h)).value(), h, c);
 }
 

@@ -58,6 +58,8 @@ class Recurrent : public Module {
  private:
   RecurrentCell cell_;
   RecurrentOptions options_;
+  // Throws Error unless step() can run this layer.
+  void check_step(int64_t layer) const;
   // Without the tape, with prepared weights.
   RecurrentOutput run_prepared(int64_t layer, const Var& x, std::span<const int64_t> lengths, const Var& h,
                                const Var& c) const;

@@ -13,7 +13,7 @@ namespace fovea::nn {
 Score score_named(const std::string& name) {
   const AttentionSpec spec = parse_spec(name);
   require(spec == AttentionSpec{.score = spec.score}, "attention: got '", name,
-          "', wanted a score alone: additive, dot, scaled_dot, cosine, bilinear or concat");
+          "', wanted a score alone: additive, dot, scaled_dot, cosine, bilinear, concat or location");
   return spec.score;
 }
 

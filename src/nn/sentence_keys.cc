@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "kernels/scratch.h"
 #include "kernels/vector/rows.h"
+#include "nn/key_value_cache.h"
 
 namespace fovea::nn {
 
@@ -13,6 +14,7 @@ Tensor columns(const Tensor& x, int64_t begin, int64_t count) {
 }
 
 Tensor pick_rows(const Tensor& t, std::span<const int32_t> parents) {
+  check_parents(parents, t.size(0));
   Tensor picked({static_cast<int64_t>(parents.size()), t.size(1)});
   kernels::gather_rows(t.data(), t.size(1), parents, picked.data());
   return picked;
@@ -41,6 +43,7 @@ int64_t SentenceKeys::keys_of(int64_t row) const {
 }
 
 void SentenceKeys::reorder(std::span<const int32_t> parents) {
+  check_parents(parents, rows());
   std::vector<int32_t> picked;
   picked.reserve(parents.size());
   for (const int32_t parent : parents) picked.push_back(sentence_[static_cast<size_t>(parent)]);

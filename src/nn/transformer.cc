@@ -89,6 +89,8 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerOptions& optio
 Stream TransformerEncoderLayer::step(const Stream& stream, const LayerNorm* next, Context& context,
                                      const Visibility& visible, const LayerPlace& place) const {
   const auto layer = static_cast<size_t>(place.layer);
+  require(visible.self_of_layers.empty() || layer < visible.self_of_layers.size(), "Transformer: got patterns for ",
+          visible.self_of_layers.size(), " layers, but there is a layer ", layer);
   const std::string name = join(place.name, "self");
   const Var attended =
       self_attn(input_of(stream, norm_first_), context,
@@ -232,6 +234,8 @@ DecoderCache TransformerDecoder::start(const Var& memory, std::span<const int64_
   for (size_t i = 0; i < layers.size(); ++i) layers[i]->multihead_attn.fill(cache.layers[i].cross, memory);
   cache.self = CacheRows::growing(static_cast<int64_t>(lengths.size()));
   cache.cross = CacheRows::of_sentences(lengths);
+  require(cache.cross.slot_count() == memory.size(0) * memory.size(1), "Transformer: got memory of shape ",
+          memory.shape(), " for sentences of ", cache.cross.slot_count(), " tokens in all");
   return cache;
 }
 

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -298,7 +299,7 @@ nb::dict train(const std::string& name, const Paths& train_files, const Paths& v
   summary["outcome"] = name_of(outcome.outcome);
   summary["step"] = outcome.step;
   summary["parameters"] = outcome.parameters;
-  summary["best"] = outcome.best >= 0 ? nb::cast(outcome.best) : nb::none();
+  summary["best"] = std::isnan(outcome.best) ? nb::none() : nb::cast(outcome.best);
   summary["weights_step"] = outcome.weights_step;
   summary["averaged"] = outcome.averaged;
   summary["advice"] = outcome.advice;

@@ -1,5 +1,6 @@
 #include "tasks/evaluation.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/error.h"
@@ -74,7 +75,8 @@ Json totals_json(const Evaluation& e) {
 
 std::string number_text(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.4f", value);
+  // A large error does not fit, and is read more easily with an exponent.
+  std::snprintf(text, sizeof text, std::abs(value) < 1e6 ? "%.4f" : "%.6g", value);
   return text;
 }
 

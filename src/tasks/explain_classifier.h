@@ -27,12 +27,17 @@ struct ClassifierExplanation {
   // that are in front of the text.
   std::vector<int64_t> global = {};
   int64_t added = 0;
-  // Every layer and head of a Transformer, over the text as source; without layers for other models.
+  // Every layer and head of a Transformer, over the text as source; without layers for other models and for texts of
+  // more than kMostExplainedTokens.
   AttentionRecord record;
+  bool has_layers = false;  // a Transformer, whether or not record has its layers
 };
 
-// A Transformer's heads are only kept for texts of at most this many tokens.
+// A Transformer's heads are only kept for texts of at most this many tokens. Words have weights in every text.
 inline constexpr int64_t kMostExplainedTokens = 1024;
+// Of a longer text, rollout is followed for the row that is read alone: with so many weights in memory at a time, by
+// as many passes of the model as that takes.
+inline constexpr int64_t kMostRolloutWeights = int64_t{1} << 27;
 
 // The share of all words that carry 90 % of the weight (of its size, where weights have signs), the largest first.
 double words_carrying_90_percent(const TextMap& words);
@@ -46,8 +51,13 @@ struct WeighedPredictions {
 WeighedPredictions classify_weighed(const LoadedClassifier& loaded, const data::EncodedTexts& texts,
                                     int64_t batch_tokens);
 
+// For tests: smaller limits.
+struct ExplainLimits {
+  int64_t tokens = kMostExplainedTokens, rollout_weights = kMostRolloutWeights;
+};
 // Throws Error for an empty text, and where a model shows no attention (an LSTM that keeps its last state).
-ClassifierExplanation explain_classifier(const LoadedClassifier& loaded, const std::string& text);
+ClassifierExplanation explain_classifier(const LoadedClassifier& loaded, const std::string& text,
+                                         const ExplainLimits& limits = {});
 
 // The file's bytes, by its ending: .png, .svg, .pdf (the shaded text), .html (the same with probabilities),
 // .json (everything), .txt (a word and its weight a line, and "unknown" where the vocabulary lacks the word).

@@ -288,8 +288,8 @@ std::string explain_image_text(const ImageExplanation& e, size_t width, const Ex
   const auto [least, most] = std::minmax_element(map.weights.begin(), map.weights.end());
   const float low = *least;
   map.largest = std::max(1e-6f, *most - low);
-  map.note = message("weight of each place, from ", weight_text(low), " (blank) to ", weight_text(*most),
-                     " (", block_of(1), ")");
+  map.notes = {message("weight of each place, from ", weight_text(low), " (blank) to ", weight_text(*most),
+                       " (", block_of(1), ")")};
   for (float& weight : map.weights) weight -= low;
   return shade(map, width);
 }

@@ -76,6 +76,20 @@ Overlay boxes_panel(const PartitionExplanation& e) {
   return panel;
 }
 
+// Pixels of the picture given for each one of the fitted picture.
+double pixels_back(const PartitionExplanation& e) {
+  return static_cast<double>(std::max(e.height, e.width)) / static_cast<double>(e.picture.width);
+}
+
+// In pixels of the picture given.
+std::vector<infer::FoundShip> ships_of(const PartitionExplanation& e) {
+  std::vector<infer::FoundShip> ships = e.maps.ships;
+  for (infer::FoundShip& found : ships)
+    for (double* value : {&found.ship.x, &found.ship.y, &found.ship.length, &found.ship.width})
+      *value *= pixels_back(e);
+  return ships;
+}
+
 std::string ship_line(const infer::FoundShip& found) {
   const data::Point front = bow(found.ship), back = stern(found.ship);
   char text[160];
@@ -86,19 +100,20 @@ std::string ship_line(const infer::FoundShip& found) {
 
 std::string ship_lines(const PartitionExplanation& e) {
   std::string text = "score\tbow (x y)\tstern (x y)\twidth\n";
-  for (const infer::FoundShip& found : e.maps.ships) text += ship_line(found);
+  for (const infer::FoundShip& found : ships_of(e)) text += ship_line(found);
   return text;
 }
 
 Json to_json(const PartitionExplanation& e) {
-  Json json{{"width", e.picture.width},
-            {"height", e.picture.height},
+  Json json{{"width", e.width},
+            {"height", e.height},
             {"ships", Json::array()},
             {"classes", {"bow", "stern", "body", "sea", "land"}},
             {"rows", e.maps.height},
             {"columns", e.maps.width},
+            {"cell", pixels_back(e) * models::Partition::kStride},
             {"probabilities", value_to_json(e.maps.probabilities)}};
-  for (const infer::FoundShip& found : e.maps.ships) json["ships"].push_back(ship_json(found));
+  for (const infer::FoundShip& found : ships_of(e)) json["ships"].push_back(ship_json(found));
   return json;
 }
 
@@ -108,6 +123,8 @@ PartitionExplanation explain_partition(const LoadedPartitioner& loaded, const da
   PartitionExplanation result;
   result.picture = data::fitted(picture, loaded.size);
   result.maps = partition_pictures(loaded, {&result.picture, 1})[0];
+  result.height = picture.height;
+  result.width = picture.width;
   result.gated = loaded.network->config().branches == "gated";
   return result;
 }
@@ -151,7 +168,7 @@ std::string explain_partition_file(const PartitionExplanation& e, const std::fil
     std::snprintf(text, sizeof text, "%.1f", value);
     return std::string(text);
   };
-  for (const infer::FoundShip& found : e.maps.ships) {
+  for (const infer::FoundShip& found : ships_of(e)) {
     const data::Point front = bow(found.ship), back = stern(found.ship);
     rows.push_back({number(100 * found.score) + " %", number(front.x) + ", " + number(front.y),
                     number(back.x) + ", " + number(back.y), number(found.ship.length),

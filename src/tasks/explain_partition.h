@@ -10,9 +10,10 @@
 namespace fovea::tasks {
 
 struct PartitionExplanation {
-  data::Image picture;  // as the network saw it
-  PartitionMaps maps;   // ships in its pixels
-  bool gated = false;   // whether the coarse map gates the fine one
+  data::Image picture;            // as the network saw it
+  PartitionMaps maps;             // ships in its pixels
+  bool gated = false;             // whether the coarse map gates the fine one
+  int64_t height = 0, width = 0;  // of the picture given, in whose pixels numbers are written
 };
 PartitionExplanation explain_partition(const LoadedPartitioner& loaded, const data::Image& picture);
 
@@ -20,7 +21,7 @@ PartitionExplanation explain_partition(const LoadedPartitioner& loaded, const da
 std::string title_of(const PartitionExplanation& explanation);
 OverlayFigure partition_figure(const PartitionExplanation& explanation);
 // The file's bytes, by its ending: .png, .svg, .pdf, .html (the figure), .json (boxes and every map), .txt (a line for
-// each ship: score, bow, stern, width).
+// each ship: score, bow, stern, width). Numbers are in pixels of the picture given, as `fovea partition` has them.
 std::string explain_partition_file(const PartitionExplanation& explanation,
                                    const std::filesystem::path& path);
 // A line for each ship, and the classes of cells as letters, for a terminal of `columns` columns.

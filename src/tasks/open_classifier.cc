@@ -38,9 +38,12 @@ class OpenTextClassifier : public OpenFolder {
 
   std::vector<Answer> answer_inputs(std::span<const Input> inputs,
                                     const AnswerOptions& options) const override {
-    const auto not_a_pair = [&](const std::string& text) -> std::string {
-      if (!model_.encoding.pairs || std::count(text.begin(), text.end(), '\t') == 1) return "";
-      return "the model reads pairs of texts: wanted a text, a tab and a text";
+    const auto not_a_pair = [&](const Input& input) -> std::string {
+      const auto tabs = std::count(input.content.begin(), input.content.end(), '\t');
+      if (!model_.encoding.pairs || tabs == 1) return "";
+      return message(input.name.empty() ? "the text" : input.name, ": got ",
+                     tabs == 0 ? "no tab" : "several tabs",
+                     "; the model reads pairs of texts: wanted a text, a tab and a text");
     };
     return answer_usable(inputs, not_a_pair, [&](std::span<const std::string> texts) {
       std::vector<uint8_t> cut;
@@ -86,7 +89,8 @@ class OpenTextClassifier : public OpenFolder {
                                                   .form = model_.form,
                                                   .separator = model_.label_separator,
                                                   .pairs = model_.encoding.pairs,
-                                                  .pair_column = files.pair_column});
+                                                  .pair_column = files.pair_column,
+                                                  .skip_hint = "; correct it, or leave it out"});
     });
     const auto targets = errors_as<FileError>(
         [&] { return data::targets_of(text, model_.form, model_.labels, files.paths[0]); });
@@ -95,7 +99,9 @@ class OpenTextClassifier : public OpenFolder {
         model_, encode_inputs(text.texts, *model_.tokenizer, model_.encoding, cut), kBatchTokens);
     Evaluation evaluation =
         tasks::evaluate(found.predictions, targets, model_.labels, model_.encoding.pairs ? "pairs" : "texts");
-    evaluation.words_for_90 = found.words_for_90;
+    // A mean has equal weights, which say nothing of attention.
+    if (!model_.config.contains("pooling") || model_.config["pooling"] == "attention")
+      evaluation.words_for_90 = found.words_for_90;
     evaluation.cut = std::count(cut.begin(), cut.end(), 1);
     evaluation.cut_to = model_.encoding.max_tokens;
     return evaluation;

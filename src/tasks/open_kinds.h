@@ -30,7 +30,7 @@ inline std::string compute_of(const OpenOptions& options) {
 std::string text_fault(const Input& input);
 
 // Answers the inputs that have no fault by answer(texts of those), the others by their fault. fault: (const
-// std::string& text) -> std::string, empty for none, of texts that any model could read. answer:
+// Input& text) -> std::string, empty for none, of texts that any model could read. answer:
 // (std::span<const std::string>) -> std::vector<Answer>
 template <class Fault, class AnswerTexts>
 std::vector<Answer> answer_usable(std::span<const Input> inputs, Fault fault, AnswerTexts answer_texts) {
@@ -38,7 +38,7 @@ std::vector<Answer> answer_usable(std::span<const Input> inputs, Fault fault, An
   std::vector<std::string> texts;
   for (size_t i = 0; i < inputs.size(); ++i) {
     answers[i].error = text_fault(inputs[i]);
-    if (answers[i].error.empty()) answers[i].error = fault(inputs[i].content);
+    if (answers[i].error.empty()) answers[i].error = fault(inputs[i]);
     if (answers[i].error.empty()) texts.push_back(inputs[i].content);
   }
   std::vector<Answer> found = answer_texts(std::span<const std::string>(texts));
@@ -50,7 +50,7 @@ std::vector<Answer> answer_usable(std::span<const Input> inputs, Fault fault, An
 template <class AnswerTexts>
 std::vector<Answer> answer_usable(std::span<const Input> inputs, AnswerTexts answer_texts) {
   return answer_usable(
-      inputs, [](const std::string&) { return std::string(); }, answer_texts);
+      inputs, [](const Input&) { return std::string(); }, answer_texts);
 }
 
 }  // namespace fovea::tasks

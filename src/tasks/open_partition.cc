@@ -1,4 +1,5 @@
 #include "base/error_kinds.h"
+#include "data/bmp.h"
 #include "tasks/explain_partition.h"
 #include "tasks/open_kinds.h"
 
@@ -54,8 +55,9 @@ class OpenPartition : public OpenFolder {
  private:
   static data::Image image_of(const Input& input) {
     require(input.frames.empty(), input.name, " is a folder; wanted a picture file");
-    return data::decode_image(std::as_bytes(std::span(input.content)),
-                              input.name.empty() ? "the picture" : input.name);
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(input.content));
+    const std::string name = input.name.empty() ? "the picture" : input.name;
+    return data::is_bmp(bytes) ? data::decode_bmp(bytes, name) : data::decode_image(bytes, name);
   }
 
   LoadedPartitioner model_;

@@ -59,7 +59,9 @@ class OpenSeries : public OpenFolder {
     Json json{{"columns", Json::array()}, {"steps", Json::array()}};
     for (int64_t t = 0; t < model_.targets; ++t)
       json["columns"].push_back(model_.columns[static_cast<size_t>(t)]);
-    const std::vector<int64_t> times = times_after(table_of(input), model_.horizon);
+    const data::SeriesTable table = table_of(input);
+    const std::vector<int64_t> times = times_after(table, model_.horizon);
+    if (!times.empty()) json["time_column"] = table.time_column;
     if (!times.empty()) json["times"] = Json::array();
     for (const int64_t time : times) json["times"].push_back(data::time_text(time));
     for (int64_t h = 0; h < model_.horizon; ++h) {
@@ -107,12 +109,15 @@ class OpenSeries : public OpenFolder {
     const std::vector<float> values =
         data::parse_case(input.content, cases.features, place, {.missing = model_.missing});
     model_.network->check_steps(static_cast<int64_t>(values.size()) / cases.features, place);
+    check_values(model_, values, place);
     cases.values.insert(cases.values.end(), values.begin(), values.end());
     cases.starts.push_back(static_cast<int64_t>(cases.values.size()) / cases.features);
   }
 
   // A whole .ts file, or one line of it.
   data::SeriesCases cases_of(const Input& input) const {
+    require(!data::strip(input.content).empty(), input.name.empty() ? "the case" : input.name,
+            " is empty, wanted a .ts file or one line of it");
     if (input.content.find("@data") == std::string::npos) {
       data::SeriesCases cases{.features = static_cast<int64_t>(model_.columns.size())};
       append_case(input, cases);
@@ -123,6 +128,7 @@ class OpenSeries : public OpenFolder {
     require(cases.features == static_cast<int64_t>(model_.columns.size()), input.name, ": cases of ",
             cases.features, " features, but the model reads ", model_.columns.size());
     check_lengths(model_, cases, input.name.empty() ? "the cases" : input.name);
+    check_values(model_, cases, input.name.empty() ? "the cases" : input.name);
     return cases;
   }
 

@@ -185,7 +185,7 @@ std::string to_text(const infer::DetectionCounts& c) {
                  fixed(100 * c.precision(), 2), " %\nrecall       ", fixed(100 * c.recall(), 2),
                  " %\nF1           ", fixed(100 * c.f1(), 2), " %\nlocalisation ",
                  c.matched > 0 ? fixed(c.localisation(), 2) + " pixels" : "-",
-                 ", mean error of bow and stern of the ships matched\nreversed     ", c.reversed,
+                 ", mean error of bow and stern of the ships matched, in pictures fitted to the model's size\nreversed     ", c.reversed,
                  " ships matched with bow and stern exchanged\n");
 }
 

@@ -65,10 +65,17 @@ train::Validation validation_of_numbers(std::span<const Prediction> predictions,
   std::vector<float> said;
   for (const Prediction& one : predictions) said.push_back(one.number);
   const infer::NumberScores scores = infer::score_numbers(said, wanted.values);
-  return {100 * std::max(scores.pearson, 0.0),
+  return {100 * scores.pearson,
           {{"valid_loss", scores.squared_error},
            {"pearson", 100 * scores.pearson},
            {"spearman", 100 * scores.spearman}}};
+}
+
+// A prediction that was made for these labels.
+void check_labels(const Prediction& prediction, std::span<const std::string> labels) {
+  require(prediction.probabilities.size() == labels.size() && prediction.label >= 0 &&
+              static_cast<size_t>(prediction.label) < std::max<size_t>(1, labels.size()),
+          "got a prediction of ", prediction.probabilities.size(), " classes for ", labels.size(), " labels");
 }
 
 std::string number_text(float number) {
@@ -104,6 +111,8 @@ ScoreName score_name_of(data::LabelForm form) {
 }
 
 train::Validation validation_of(std::span<const Prediction> predictions, std::span<const int32_t> wanted) {
+  require(!predictions.empty() && predictions.size() == wanted.size(), "validation: got ", predictions.size(),
+          " predictions for ", wanted.size(), " labels, wanted one for each, and at least one");
   std::vector<int32_t> labels;
   double loss = 0;
   for (size_t i = 0; i < predictions.size(); ++i) {
@@ -122,6 +131,7 @@ train::Validation validation_of(std::span<const Prediction> predictions, std::sp
 
 Json prediction_json(const Prediction& prediction, std::span<const std::string> labels) {
   if (prediction.form == data::LabelForm::number) return {{"value", value_to_json(prediction.number)}};
+  check_labels(prediction, labels);
   Json json;
   if (prediction.form == data::LabelForm::one) {
     json["label"] = labels[static_cast<size_t>(prediction.label)];
@@ -144,6 +154,7 @@ std::string probability_text(float probability) {
 
 std::string prediction_text(const Prediction& prediction, std::span<const std::string> labels) {
   if (prediction.form == data::LabelForm::number) return number_text(prediction.number);
+  check_labels(prediction, labels);
   std::string text;
   for (const int32_t place : prediction.labels())
     text += (text.empty() ? "" : "; ") + labels[static_cast<size_t>(place)] + ", " +
@@ -154,6 +165,7 @@ std::string prediction_text(const Prediction& prediction, std::span<const std::s
 std::string prediction_line(const Prediction& prediction, std::span<const std::string> labels,
                             const LineForm& form) {
   if (prediction.form == data::LabelForm::number) return number_text(prediction.number);
+  check_labels(prediction, labels);
   std::string line;
   for (const int32_t place : prediction.labels()) {
     if (!line.empty()) line += form.scores ? "\t" : form.separator;

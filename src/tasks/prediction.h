@@ -26,8 +26,7 @@ struct Prediction {
 Prediction prediction_of(std::span<const float> outputs, data::LabelForm form = data::LabelForm::one);
 
 // What a training goes by, with the loss and other scores beside it: accuracy in per cent; of several labels micro
-// F1 in per cent; of numbers 100 times Pearson's correlation, 0 where it is negative. As many predictions as
-// targets, at least one.
+// F1 in per cent; of numbers 100 times Pearson's correlation. As many predictions as targets, at least one.
 train::Validation validation_of(std::span<const Prediction> predictions, const data::Targets& wanted);
 train::Validation validation_of(std::span<const Prediction> predictions, std::span<const int32_t> wanted);
 // "accuracy", "micro F1", "Pearson correlation x 100"; and the unit of that value, "%" or none.

@@ -66,10 +66,13 @@ struct Tokenizer {
   TokenizerFiles files;
 };
 
-Tokenizer learn_tokenizer(const PretrainTraining& training, const TextDocuments& text) {
+Tokenizer learn_tokenizer(const PretrainTraining& training, const TextDocuments& text,
+                          const std::string& path) {
   const data::WordPieceOptions options{.lowercase = training.lowercase};
   data::WordCounts counts(options);
   for (const std::string& sentence : text.sentences) counts.add(sentence);
+  require(!counts.counts().empty(), path, ": no word to learn a vocabulary from, wanted words of at most ",
+          options.longest_word, " characters");
   std::vector<std::string> tokens =
       data::learn_wordpiece(counts.counts(), {.size = *training.vocabulary}, options);
   std::string lines;
@@ -107,6 +110,23 @@ struct PretrainText {
   data::TokenDocuments documents;
   std::vector<data::SpanPair> pairs;
 };
+
+// Says what makes a training, or its scores, useless without being wrong.
+void note_weaknesses(const PretrainText& text, const data::MarkedTokenizer& tokenizer,
+                     const std::string& path, RunObserver& observer) {
+  if (std::none_of(text.pairs.begin(), text.pairs.end(), [](const auto& pair) { return pair.follows; }))
+    observer.on_note(message(
+        "note: ", path,
+        ": no pair of sentences that follow one another, since documents have one line each; the head for ",
+        "the next sentence learns and is scored on other pairs only; write each sentence on a line of its own"));
+  const std::vector<int32_t>& tokens = text.documents.sentences.tokens;
+  const auto unknown = std::count(tokens.begin(), tokens.end(), tokenizer.marks().unknown);
+  if (2 * unknown > static_cast<std::ptrdiff_t>(tokens.size()))
+    observer.on_note(message("note: ", path, ": ", unknown, " of ", tokens.size(),
+                             " tokens are not in the vocabulary and are read as ",
+                             tokenizer.piece(tokenizer.marks().unknown),
+                             "; is the text in the language of the vocabulary?"));
+}
 
 models::PretrainingBatch draw_batch(const PretrainText& text, const data::MarkedTokenizer& tokenizer,
                                     const PretrainTraining& training, std::span<const int64_t> chosen,
@@ -258,7 +278,7 @@ PretrainOutcome pretrain(const PretrainFiles& files, const TrainSettings<Pretrai
   if (training.from.empty()) {
     observer.on_note(
         message("learning ", *training.vocabulary, " pieces from ", text.sentences.size(), " sentences"));
-    cut = learn_tokenizer(training, text);
+    cut = learn_tokenizer(training, text, files.train[0]);
     network = models::make_model<models::Encoders>(
         training.model,
         models::model_config<models::Encoders>(training.model, settings.model,
@@ -270,7 +290,13 @@ PretrainOutcome pretrain(const PretrainFiles& files, const TrainSettings<Pretrai
   train.pairs = pairs_of(train.documents, training, training.passes, pairing);
   require(!train.pairs.empty(), files.train[0],
           ": no pair of sentences; wanted documents of several sentences");
-  if (!files.valid.empty()) valid.pairs = pairs_of(valid.documents, training, 1, pairing_valid);
+  note_weaknesses(train, *cut.tokenizer, files.train[0], observer);
+  if (!files.valid.empty()) {
+    valid.pairs = pairs_of(valid.documents, training, 1, pairing_valid);
+    require(!valid.pairs.empty(), files.valid[0],
+            ": no pair of sentences with words; wanted two documents or more, or leave out --valid");
+    note_weaknesses(valid, *cut.tokenizer, files.valid[0], observer);
+  }
   const models::Bert& bert = network->bert();
   observer.on_note(message(text.size(), " documents, ", train.documents.sentences.tokens.size(), " tokens, ",
                            train.pairs.size(), " pairs, ", bert.config().vocab_size, " pieces, ",

@@ -62,9 +62,20 @@ void in_batches(int64_t examples, int64_t steps_each, const Use& use) {
 }
 
 std::string fixed(double value, int digits = 4) {
+  const bool plain = std::abs(value) < 1e6;  // larger ones are read more easily with an exponent
   char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  std::snprintf(text, sizeof text, plain ? "%.*f" : "%.*g", plain ? digits : digits + 2, value);
   return text;
+}
+
+// Also what is not a number once it is standardised; what is missing was none before.
+bool is_too_far(float standardised) {
+  return !(std::abs(standardised) <= static_cast<float>(kMostDeviations));
+}
+
+[[noreturn]] void refuse_far(const std::string& place, float value, float mean) {
+  fail(place, ": got ", value, ", more than ", kMostDeviations,
+       " standard deviations from the mean of the training data, ", mean, "; correct it, or leave it out");
 }
 
 }  // namespace
@@ -156,6 +167,12 @@ SeriesRows rows_of(const LoadedSeriesModel& loaded, const data::SeriesTable& tab
   for (size_t i = 0; i < table.values.size(); ++i) {
     const size_t c = i % table.columns.size();
     rows.values.data()[i] = (table.values[i] - loaded.mean[c]) / loaded.deviation[c];
+    if (!is_too_far(rows.values.data()[i])) continue;
+    const size_t row = i / table.columns.size();
+    refuse_far(message(name, table.lines.empty() ? ", row " : ", line ",
+                       table.lines.empty() ? static_cast<int64_t>(row) + 1 : table.lines[row], ", column ",
+                       in_quotes(table.columns[c])),
+               table.values[i], loaded.mean[c]);
   }
   if (loaded.time_features.empty()) return rows;
   require(!table.times.empty(), name, ": no column of times, which the time features are made of");
@@ -194,6 +211,22 @@ void check_lengths(const LoadedSeriesModel& loaded, const data::SeriesCases& cas
                    const std::string& where) {
   for (int64_t i = 0; i < cases.size(); ++i)
     loaded.network->check_steps(cases.length(i), message(where, ", case ", i + 1));
+}
+
+void check_values(const LoadedSeriesModel& loaded, std::span<const float> values, const std::string& place) {
+  const size_t features = loaded.columns.size();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t f = i % features;
+    if (!std::isnan(values[i]) && is_too_far((values[i] - loaded.mean[f]) / loaded.deviation[f]))
+      refuse_far(message(place, ", feature ", f + 1, ", step ", i / features + 1), values[i], loaded.mean[f]);
+  }
+}
+
+void check_values(const LoadedSeriesModel& loaded, const data::SeriesCases& cases, const std::string& where) {
+  for (int64_t i = 0; i < cases.size(); ++i)
+    check_values(loaded, cases[i],
+                 cases.lines.empty() ? message(where, ", case ", i + 1)
+                                     : message(where, ", line ", cases.lines[static_cast<size_t>(i)]));
 }
 
 Tensor standard_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases) {
@@ -272,7 +305,7 @@ ForecastScores score_forecasts(const LoadedSeriesModel& loaded, const SeriesRows
   for (int64_t row = std::max(begin, loaded.steps_in); row + loaded.horizon <= end; row += every)
     first.push_back(row - loaded.steps_in);
   require(!first.empty(), where, ": no window of ", loaded.steps_in, " + ", loaded.horizon,
-          " steps fits; wanted more rows, or a smaller --steps-in or --horizon");
+          " steps fits; wanted more rows");
   const NoGrad no_grad;
   const nn::Prepared prepared(*loaded.network);
   nn::Context context;
@@ -402,6 +435,7 @@ std::string case_test(const LoadedSeriesModel& loaded, const std::string& file, 
   require(cases.features == static_cast<int64_t>(loaded.columns.size()), file, ": cases of ", cases.features,
           " features, but the model reads ", loaded.columns.size());
   check_lengths(loaded, cases, file);
+  check_values(loaded, cases, file);
   const Tensor found = answer_cases(loaded, cases);
   if (loaded.goal == SeriesGoal::classify) {
     require(cases.target == data::CaseTarget::classes, file, ": no class labels (@classLabel true)");

@@ -52,13 +52,18 @@ void save_series_config(const std::filesystem::path& folder, const LoadedSeriesM
 // How a table is read for this model: its columns, in its order.
 data::SeriesTableOptions table_options(const LoadedSeriesModel& loaded);
 
+// A value farther from its training mean, in standard deviations, is refused: it is a fault of the data, and the network's
+// sums of it overflow.
+inline constexpr int64_t kMostDeviations = 1'000'000;
+
 // A table as the network reads it: standardised, with time features.
 struct SeriesRows {
   Tensor values;  // [rows, columns]
   Tensor known;   // [rows, time features]; undefined where there are none
   int64_t count() const { return values.size(0); }
 };
-// Throws Error when the model has time features and the table has no times.
+// Throws Error when the model has time features and the table has no times; naming line and column, for a value beyond
+// kMostDeviations.
 SeriesRows rows_of(const LoadedSeriesModel& loaded, const data::SeriesTable& table, const std::string& name);
 // loaded.steps_in rows from each of `first` on.
 models::SeriesBatch windows_at(const LoadedSeriesModel& loaded, const SeriesRows& rows,
@@ -68,6 +73,11 @@ Tensor steps_after(const LoadedSeriesModel& loaded, const SeriesRows& rows, std:
 
 // Throws Error naming the first case of `where` that the network cannot read because of its length.
 void check_lengths(const LoadedSeriesModel& loaded, const data::SeriesCases& cases, const std::string& where);
+// Throws Error, beginning with `place` and naming feature and step, for a value beyond kMostDeviations. values: of one case,
+// [steps, features].
+void check_values(const LoadedSeriesModel& loaded, std::span<const float> values, const std::string& place);
+// The same of all cases of `where`, a file; names the line too.
+void check_values(const LoadedSeriesModel& loaded, const data::SeriesCases& cases, const std::string& where);
 // Cases as the network reads them: standardised; what is missing is 0.
 Tensor standard_cases(const LoadedSeriesModel& loaded, const data::SeriesCases& cases);
 models::SeriesBatch cases_at(const Tensor& values, const data::SeriesCases& cases,

@@ -43,7 +43,7 @@ std::string forecast_csv(const Json& forecast) {
   const bool timed = forecast.contains("times");
   for (size_t i = 0; i < forecast["columns"].size(); ++i)
     text += (i > 0 || timed ? "," : "") + csv_field(forecast["columns"][i].get<std::string>());
-  text = (timed ? "time" : "") + text + "\n";
+  text = (timed ? csv_field(forecast["time_column"].get<std::string>()) : "") + text + "\n";
   for (size_t h = 0; h < forecast["steps"].size(); ++h) {
     if (timed) text += forecast["times"][h].get<std::string>();
     for (size_t i = 0; i < forecast["steps"][h].size(); ++i)

@@ -44,7 +44,10 @@ data::LabelledOptions reading_options(const ClassifyTraining& training) {
 
 // Decides what follows from the data.
 void fit_to_data(const data::LabelledText& text, ClassifyTraining& training) {
-  if (training.task == "multi_label" && !training.label_separator) training.label_separator = ",";
+  if (training.task == "multi_label")
+    training.label_separator = training.label_separator.value_or(",");
+  else
+    training.label_separator.reset();
   const TextSize size = text_size(texts_read(text, training), training.max_length);
   const bool encoder = !training.from.empty();
   if (!training.batch_tokens) training.batch_tokens = encoder ? 2048 : batch_for(size.tokens, 512, 4096);
@@ -72,26 +75,30 @@ uint64_t fingerprint(const data::LabelledText& text) {
 }
 
 data::Tokenizers learn(const ClassifyTraining& training, const data::LabelledText& text,
-                       RunObserver& observer) {
+                       const std::string& path, RunObserver& observer) {
   observer.on_note(message("learning ",
                            *training.vocabulary == 0 ? "all" : std::to_string(*training.vocabulary),
                            " tokens (", *training.tokenizer, ") from ", text.size(), " texts"));
   const std::vector<std::string> read = texts_read(text, training);
   const std::span<const std::string> texts(read);
-  const auto tokenizer = learn_tokenizer(*training.tokenizer, *training.vocabulary, {&texts, 1});
-  return {tokenizer, tokenizer};
+  try {
+    const auto tokenizer = learn_tokenizer(*training.tokenizer, *training.vocabulary, {&texts, 1});
+    return {tokenizer, tokenizer};
+  } catch (const Error& error) {
+    fail(path, ": ", error.what());
+  }
 }
 
 // A fresh network with a tokenizer learnt from the text.
 LoadedClassifier begin_classifier(const RunFolder& folder, const TrainSettings<ClassifyTraining>& settings,
-                                  const data::LabelledText& text, std::vector<std::string> labels,
-                                  RunObserver& observer, Rng& rng) {
+                                  const data::LabelledText& text, const std::string& path,
+                                  std::vector<std::string> labels, RunObserver& observer, Rng& rng) {
   const ClassifyTraining& training = settings.training;
   LoadedClassifier loaded;
   loaded.model = training.model;
   loaded.labels = std::move(labels);
   loaded.form = label_form(training);
-  loaded.tokenizer = folder.tokenizers([&] { return learn(training, text, observer); }).source;
+  loaded.tokenizer = folder.tokenizers([&] { return learn(training, text, path, observer); }).source;
   loaded.config = models::model_config<models::Classifiers>(
       training.model, settings.model,
       models::vocabulary_and_classes(
@@ -179,7 +186,8 @@ data::LabelForm label_form(const ClassifyTraining& training) {
 void check_training(const ClassifyTraining& training, const Json&) {
   require(training.smoothing == 0 || training.task == "classification",
           "smoothing: label smoothing is for one label a text; leave it out with --task ", training.task);
-  require(!training.label_separator || training.task == "multi_label",
+  // The default is no request: a config file lists it whatever the task is.
+  require(training.label_separator.value_or(",") == "," || training.task == "multi_label",
           "label_separator: only --task multi_label has several labels a text");
   require(!training.label_separator || !training.label_separator->empty(),
           "label_separator: got none, wanted the separator between two labels, such as a comma");
@@ -232,7 +240,7 @@ TrainingOutcome train_classify(const ClassifyFiles& files, const TrainSettings<C
   }
   const RunFolder folder(files.out, run_identity(settings, fingerprint(text), counted(text.size(), "text")),
                          observer);
-  if (!tuned) loaded = begin_classifier(folder, settings, text, labels, observer, rng);
+  if (!tuned) loaded = begin_classifier(folder, settings, text, files.train, labels, observer, rng);
   if (training.label_separator) loaded.label_separator = *training.label_separator;
   if (form == data::LabelForm::number) scale_targets(text, files.train, *loaded.network);
   const Examples examples = encode(text, loaded, files.train);

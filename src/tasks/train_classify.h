@@ -35,7 +35,7 @@ struct ClassifyTraining {
   float smoothing = 0;
   std::optional<float> word_dropout = {};
   std::string task = "classification";
-  std::optional<std::string> label_separator = {};
+  std::optional<std::string> label_separator = ",";
   bool pairs = false;
   std::string label_column = {}, text_column = {}, pair_column = {};
   bool skip_bad = false;
@@ -62,8 +62,7 @@ struct ClassifyTraining {
             "task", &T::task,
             "what to predict: classification (one label a text), multi_label (any number of labels a text) or "
             "regression (a number)"},
-        Field{"label_separator", &T::label_separator,
-              "multi_label: separator between the labels of a text (default: a comma)"},
+        Field{"label_separator", &T::label_separator, "multi_label: separator between the labels of a text"},
         Field{"pairs", &T::pairs, "each row has a pair of texts"},
         Field{
             "label_column", &T::label_column,

@@ -9,8 +9,6 @@
 namespace fovea::tasks {
 namespace {
 
-constexpr int64_t kFrameSize = 28;
-
 bool is_made(const ClipFiles& files) {
   return files.train.size() == 2;
 }
@@ -21,9 +19,11 @@ void check_source(const ClipFiles& files, const ClipTraining& training) {
     require(!given, name, " does not apply: ", why);
   };
   if (is_made(files)) {
+    // The defaults are no request: a config file lists them whatever the data is.
+    const ClipTraining standard;
     const char* const why = "pictures of IDX files have their own size and are grey";
-    refuse(training.size.has_value(), "size", why);
-    refuse(training.grey.has_value(), "grey", why);
+    refuse(training.size && training.size != standard.size, "size", why);
+    refuse(training.grey && training.grey != standard.grey, "grey", why);
     refuse(training.target.has_value() && training.make == "clips", "target",
            "it says what makes a bag positive");
     return;
@@ -44,9 +44,12 @@ ClipTraining settled(const ClipFiles& files, const ClipTraining& requested) {
     training.clips = training.clips.value_or(usual.count);
     training.test_clips = training.test_clips.value_or(usual.test_count);
     if (training.make == "bags") training.target = training.target.value_or(usual.target);
+    training.size.reset();
+    training.grey.reset();
   } else {
-    training.size = training.size.value_or(kFrameSize);
-    training.grey = training.grey.value_or(false);
+    const ClipTraining standard;
+    if (!training.size) training.size = standard.size;
+    if (!training.grey) training.grey = standard.grey;
   }
   return training;
 }

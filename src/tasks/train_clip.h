@@ -21,14 +21,15 @@
 
 namespace fovea::tasks {
 
-// Everything but files, the model's own settings and train::TrainOptions. What is empty follows from the data.
+// Everything but files, the model's own settings and train::TrainOptions. What is empty follows from the data, or does
+// not apply to it.
 struct ClipTraining {
   std::string model = "lenet";
   std::optional<std::string> make = {};
   std::optional<int64_t> clips = {}, test_clips = {};
   std::optional<std::string> target = {};
-  std::optional<int64_t> size = {};
-  std::optional<bool> grey = {};
+  std::optional<int64_t> size = 28;
+  std::optional<bool> grey = false;
   std::optional<int64_t> batch = {};
   double learning_rate = 1e-3;
   double weight_decay = 1e-4;
@@ -66,9 +67,7 @@ struct ClipTraining {
   static constexpr std::pair<const char*, const char*> kDefaults[] = {{"make", "bags for IDX files"},
                                                                       {"clips", "200 for IDX files"},
                                                                       {"test_clips", "1000 for IDX files"},
-                                                                      {"target", "9 with --make bags"},
-                                                                      {"size", "28"},
-                                                                      {"grey", "false"}};
+                                                                      {"target", "9 with --make bags"}};
   static train::TrainOptions options() { return {.clip_norm = 5, .log_every = 50, .validations = 10}; }
 };
 

@@ -46,6 +46,50 @@ Moments moments_of(std::span<const float> values, size_t columns) {
   return moments;
 }
 
+// The place in [rows, columns] of a value beyond kMostDeviations of the others of its column; -1: there is none.
+// Its own column hides such a value: it is at most sqrt(rows) deviations of all from their mean.
+int64_t far_from_others(std::span<const float> values, size_t columns) {
+  struct Spread {
+    double mean = 0, deviation = 0;
+  };
+  for (size_t c = 0; c < columns; ++c) {
+    const auto spread_without = [&](size_t left_out) {
+      double sum = 0, squares = 0, count = 0;
+      const auto for_each = [&](const auto& use) {
+        for (size_t i = c; i < values.size(); i += columns)
+          if (i != left_out && !std::isnan(values[i])) use(double{values[i]});
+      };
+      for_each([&](double value) {
+        sum += value;
+        ++count;
+      });
+      if (count == 0) return Spread{};
+      for_each([&](double value) { squares += (value - sum / count) * (value - sum / count); });
+      return Spread{sum / count, std::sqrt(squares / count)};
+    };
+    const double mean = spread_without(values.size()).mean;
+    size_t farthest = c;
+    double distance = -1;
+    for (size_t i = c; i < values.size(); i += columns)
+      if (std::abs(double{values[i]} - mean) > distance) {
+        farthest = i;
+        distance = std::abs(double{values[i]} - mean);
+      }
+    const Spread rest = spread_without(farthest);
+    // Others that are equal, but for the rounding of sums, have no deviation to go by: a column may be 0 but in one row.
+    if (rest.deviation > 1e-9 * std::abs(rest.mean) &&
+        std::abs(double{values[farthest]} - rest.mean) >
+            static_cast<double>(kMostDeviations) * rest.deviation)
+      return static_cast<int64_t>(farthest);
+  }
+  return -1;
+}
+
+[[noreturn]] void refuse_far(const std::string& place, float value) {
+  fail(place, ": got ", value, ", more than ", kMostDeviations,
+       " standard deviations from the other values; correct it, or leave it out");
+}
+
 uint64_t fingerprint(std::span<const float> values) {
   DataFingerprint print;
   for (const float value : values) print.add(uint64_t{std::bit_cast<uint32_t>(value)});
@@ -174,6 +218,12 @@ ForecastData read_forecast(Run& run) {
           loaded.steps_in, " + --horizon ", loaded.horizon, ")");
   const auto trained_on =
       std::span(table.values).first(static_cast<size_t>(split.train) * loaded.columns.size());
+  if (const int64_t far = far_from_others(trained_on, loaded.columns.size()); far >= 0) {
+    const auto at = static_cast<size_t>(far), width = loaded.columns.size();
+    refuse_far(message(run.files.train, ", line ", table.lines[at / width], ", column ",
+                       in_quotes(loaded.columns[at % width])),
+               trained_on[at]);
+  }
   const Moments moments = moments_of(trained_on, loaded.columns.size());
   loaded.mean = moments.mean;
   loaded.deviation = moments.deviation;
@@ -191,6 +241,13 @@ ForecastData read_forecast(Run& run) {
   return data;
 }
 
+// A part that is too short to be scored is found before training. An empty one is not scored.
+void check_part(const LoadedSeriesModel& loaded, int64_t begin, int64_t end, const std::string& where) {
+  require(end <= begin || end - std::max(begin, loaded.steps_in) >= loaded.horizon, where, ": no window of ",
+          loaded.steps_in, " + ", loaded.horizon,
+          " steps fits; wanted more rows, or a smaller --steps-in or --horizon");
+}
+
 SeriesOutcome train_forecast(Run run) {
   ForecastData data = errors_as<FileError>([&] { return read_forecast(run); });
   LoadedSeriesModel& loaded = data.loaded;
@@ -202,7 +259,10 @@ SeriesOutcome train_forecast(Run run) {
   const auto scores = [&] {
     return score_forecasts(loaded, data.valid_rows, data.valid_begin, data.valid_end, every, data.valid_name);
   };
-  if (validated) scores();  // a part that is too short is found before training
+  const int64_t test_begin = data.split.train + data.split.valid, test_end = test_begin + data.split.test;
+  const std::string test_name = run.files.train + ", test part";
+  check_part(loaded, data.valid_begin, data.valid_end, data.valid_name);
+  check_part(loaded, test_begin, test_end, test_name);
   const RunFolder folder(
       run.files.out, run_identity(run.settings, data.print, counted(data.split.train, "row")), run.observer);
   run.observer.on_note(message(examples, " windows of ", loaded.steps_in, " steps, ", loaded.columns.size(),
@@ -232,18 +292,26 @@ SeriesOutcome train_forecast(Run run) {
                .use = "fovea predict " + run.files.out.string() + " < rows.csv"};
   SeriesOutcome outcome = finish(run, folder, plan, SeriesGoal::forecast);
   if (data.split.test == 0 || outcome.outcome == train::Outcome::interrupted) return outcome;
-  const int64_t begin = data.split.train + data.split.valid;
-  outcome.test = to_text(
-      score_forecasts(loaded, data.rows, begin, begin + data.split.test, 1, run.files.train + ", test part"));
+  outcome.test = to_text(score_forecasts(loaded, data.rows, test_begin, test_end, 1, test_name));
   return outcome;
 }
 
-void check_same_form(const data::SeriesCases& valid, const data::SeriesCases& train,
-                     const std::string& path) {
+// Throws Error unless the cases of a validation file have the form of those to train on. Its header may list the labels in
+// another order: a label is then the place of its name in the training file.
+void fit_to_training(const data::SeriesCases& train, const std::string& path, data::SeriesCases& valid) {
   require(valid.features == train.features, path, ": cases of ", valid.features,
           " features, but those to train on have ", train.features);
-  require(valid.target == train.target && valid.classes == train.classes, path,
+  require(valid.target == train.target && valid.classes.size() == train.classes.size(), path,
           ": other labels than those of the training file");
+  std::vector<int32_t> places;
+  for (const std::string& label : valid.classes) {
+    const auto found = std::find(train.classes.begin(), train.classes.end(), label);
+    require(found != train.classes.end(), path, ": the label ", in_quotes(label),
+            " is not among those of the training file");
+    places.push_back(static_cast<int32_t>(found - train.classes.begin()));
+  }
+  for (int32_t& label : valid.labels) label = places[static_cast<size_t>(label)];
+  valid.classes = train.classes;
 }
 
 // Labelled cases as training needs them.
@@ -264,11 +332,11 @@ CaseData read_cases(const Run& run) {
           ": cases without labels; wanted a header with @classLabel true or @targetLabel true");
   if (!run.files.valid.empty()) {
     data.valid = data::read_series_cases(run.files.valid, {loaded.missing});
-    check_same_form(data.valid, cases, run.files.valid);
+    fit_to_training(cases, run.files.valid, data.valid);
   }
   const bool classes = cases.target == data::CaseTarget::classes;
-  require(classes || !run.settings.training.smoothing, "smoothing applies to classes; ", run.files.train,
-          " has numbers to learn");
+  require(classes || run.settings.training.smoothing.value_or(0) == 0, "smoothing applies to classes; ",
+          run.files.train, " has numbers to learn");
   const auto all_equal = [](const auto& values) {
     return std::all_of(values.begin(), values.end(), [&](auto value) { return value == values[0]; });
   };
@@ -281,6 +349,13 @@ CaseData read_cases(const Run& run) {
   loaded.goal = classes ? SeriesGoal::classify : SeriesGoal::regress;
   loaded.labels = cases.classes;
   for (int64_t f = 0; f < cases.features; ++f) loaded.columns.push_back(message("feature ", f + 1));
+  if (const int64_t far = far_from_others(cases.values, loaded.columns.size()); far >= 0) {
+    const int64_t row = far / cases.features;
+    const auto i = std::upper_bound(cases.starts.begin(), cases.starts.end(), row) - cases.starts.begin() - 1;
+    refuse_far(message(run.files.train, ", line ", cases.lines[static_cast<size_t>(i)], ", feature ",
+                       far % cases.features + 1, ", step ", row - cases.starts[static_cast<size_t>(i)] + 1),
+               cases.values[static_cast<size_t>(far)]);
+  }
   const Moments moments = moments_of(cases.values, loaded.columns.size());
   loaded.mean = moments.mean;
   loaded.deviation = moments.deviation;
@@ -330,6 +405,8 @@ SeriesOutcome train_cases(Run run) {
   errors_as<FileError>([&] {
     check_lengths(loaded, data.cases, run.files.train);
     check_lengths(loaded, data.valid, run.files.valid);
+    check_values(loaded, data.cases, run.files.train);
+    check_values(loaded, data.valid, run.files.valid);
   });
   const RunFolder folder(run.files.out,
                          run_identity(run.settings, data.print, counted(data.cases.size(), "case")),
@@ -366,7 +443,8 @@ void check_form(const SeriesFiles& files, const SeriesTraining& training, const 
   require(files.valid.empty() || is_cases(files.valid) == cases, files.valid, ": got ",
           cases ? "a table" : "a .ts file", ", wanted the form of ", files.train);
   if (!cases) {
-    require(!training.smoothing, "smoothing applies to classes; ", files.train, " is a table to forecast");
+    require(training.smoothing.value_or(0) == 0, "smoothing applies to classes; ", files.train,
+            " is a table to forecast");
     require(files.valid.empty() || training.split.empty(),
             "--split takes validation from the training file; leave out --valid");
     const Json standard = models::model_config<models::SeriesModels>(training.model, Json::object());

@@ -32,7 +32,7 @@ struct SeriesTraining {
   double weight_decay = 0.01;
   std::string schedule = "budget";
   double warmup = 0.05;
-  std::optional<float> smoothing = {};
+  std::optional<float> smoothing = 0.0f;
 
   static constexpr auto fields() {
     using T = SeriesTraining;
@@ -60,7 +60,7 @@ struct SeriesTraining {
         Field{"weight_decay", &T::weight_decay, kWeightDecayHelp},
         Field{"schedule", &T::schedule, kScheduleHelp},
         Field{"warmup", &T::warmup, kWarmupHelp},
-        Field{"smoothing", &T::smoothing, "classes: label smoothing (default 0)"}};
+        Field{"smoothing", &T::smoothing, "classes: label smoothing"}};
   }
 
   using Models = models::SeriesModels;

@@ -185,6 +185,10 @@ void apply(const Json& values, TrainSettings<Training>& settings, const std::str
         models::model_config<Models>(model, one, Json::object(), where);
       settings.model[item.key()] = item.value();
     } else if (tuned) {
+      // An option that exists is not to be taken for a typing error.
+      require(
+          models_with<Training>(item.key()).empty(), where, ": ", flag_name(item.key()),
+          " does not apply with --from: the model keeps its own sizes, attention and pooling; leave it out");
       fail(where, ": unknown option ", in_quotes(item.key()), " with --from: the model keeps its own sizes",
            name_hint(item.key(), known));
     } else {

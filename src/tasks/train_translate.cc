@@ -140,6 +140,11 @@ CardText card_text(const TranslateFiles& files) {
           .use = "fovea translate " + files.out.string() + " < source.txt > target.txt"};
 }
 
+void check_teacher_forcing(const TranslateTraining& training, const std::string& model, const char* advice) {
+  require(training.teacher_forcing == 1 || model != "transformer",
+          "teacher_forcing: a Transformer is always fed the target's own words; ", advice);
+}
+
 }  // namespace
 
 void apply_preset(const std::string& name, TranslateTraining& training, Json& settings) {
@@ -178,9 +183,9 @@ void apply_preset(const std::string& name, TranslateTraining& training, Json& se
 void check_training(const TranslateTraining& training, const Json& model_settings) {
   require(training.teacher_forcing >= 0 && training.teacher_forcing <= 1, "teacher_forcing: got ",
           training.teacher_forcing, ", wanted 0 to 1");
-  require(
-      training.teacher_forcing == 1 || training.model != "transformer",
-      "teacher_forcing: a Transformer is always fed the target's own words; choose --model bahdanau, luong or rnn");
+  // Of a folder to train on, train_translate() looks at the model in it.
+  if (training.from.empty())
+    check_teacher_forcing(training, training.model, "choose --model bahdanau, luong or rnn");
   check_rates(training.learning_rate, training.warmup, training.smoothing);
   require(training.valid_sentences > 0, "valid_sentences: got ", training.valid_sentences,
           ", wanted at least 1");
@@ -203,6 +208,9 @@ TrainingOutcome train_translate(const TranslateFiles& files, const TrainSettings
   // A model that cannot be read leaves no folder behind.
   const bool tuned = !settings.training.from.empty();
   LoadedTranslator loaded = tuned ? read_translation(settings.training.from, "float32") : LoadedTranslator{};
+  if (tuned)
+    check_teacher_forcing(settings.training, loaded.model,
+                          "leave out --teacher-forcing, or choose a folder of a recurrent model");
   const data::ParallelText text =
       read_pairs(files.train_source, files.train_target, settings.training.skip_bad);
   if (text.skipped.total() > 0) observer.on_note(text.skipped.text());

@@ -99,7 +99,7 @@ void choose_weights(const fs::path& out, const TrainingPlan& plan, RunObserver& 
   const bool best = plan.validate || outcome.outcome == train::Outcome::already_finished;
   load_weights(out, plan, best);
   // A run that was trained without validation, and now has it.
-  if (plan.validate && outcome.best < 0) outcome.best = score_now(plan);
+  if (plan.validate && std::isnan(outcome.best)) outcome.best = score_now(plan);
   if (files.size() < 2) return;
   const fs::path mean = out / "checkpoints" / "average.safetensors";
   train::average_checkpoints(files, mean);
@@ -129,7 +129,7 @@ std::string model_card(const TrainingPlan& plan, const TrainingOutcome& outcome)
     card << "The weights are the average of the last " << outcome.averaged << " checkpoints.\n";
   else
     card << "The weights are those of step " << outcome.weights_step << ".\n";
-  if (outcome.best >= 0)
+  if (!std::isnan(outcome.best))
     card << "With these weights, " << plan.score_name << " on " << text.valid << ": " << outcome.best
          << (plan.score_unit.empty() ? "" : " ") << plan.score_unit << ".\n";
   card << "\n    " << plan.command << "\n\nUse it:\n\n    " << text.use << '\n';
@@ -154,8 +154,8 @@ std::string advice_for(const fs::path& out, const TrainingPlan& plan, const Trai
   else if (still_improving(curve, plan.lower_is_better))
     why = "while validation was still improving fast";
   else if (plan.validate && !plan.lower_is_better && outcome.best < 1)  // of 100
-    why = message("with a ", plan.score_name, " near 0");
-  else if (never_changed(curve) && outcome.best < 100)
+    why = message("with a ", plan.score_name, outcome.best < 0 ? " below 0" : " near 0");
+  else if (never_changed(curve) && !(outcome.best >= 100))
     why = message("and its ", plan.score_name,
                   " was the same at every validation: the model has not begun to learn");
   else if (passes < 1 && outcome.outcome == train::Outcome::out_of_time)

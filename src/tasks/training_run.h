@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -70,7 +71,8 @@ struct TrainingOutcome {
   train::Outcome outcome = train::Outcome::finished;
   int64_t step = 0;
   int64_t parameters = 0;
-  double best = -1;          // validation's score of the weights kept; -1 without validation
+  // Validation's score of the weights kept, which may be negative; NaN without validation.
+  double best = std::numeric_limits<double>::quiet_NaN();
   int64_t weights_step = 0;  // the step they come from
   int64_t averaged = 0;      // checkpoints whose average was kept; 0: a single one's weights
   std::string advice = {};   // what to do next where the run ended too soon; empty: nothing

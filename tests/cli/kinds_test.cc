@@ -193,6 +193,12 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
        "--score does not apply with --pooling mean; it needs attention"},
       {"train classify --train @test.tsv --pooling last --selection hard --out @x",
        "--selection does not apply with --pooling last"},
+      {"train classify --train @test.tsv --from @encoder --pooling mean --out @x",
+       "--pooling does not apply with --from: the model keeps its own sizes, attention and pooling"},
+      {"train classify --train @test.tsv --from @encoder --selection hard --out @x",
+       "--selection does not apply with --from"},
+      {"train translate --train @test.tsv --from @translator --teacher-forcing 0.5 --out @x",
+       "a Transformer is always fed the target's own words; leave out --teacher-forcing"},
       {"train classify --train @test.tsv --score dot --attention-width 4 --out @x",
        "--attention-width does not apply with --score dot"},
       {"train classify --train @test.tsv --model transformer --max-positions 9 --out @x",
@@ -249,6 +255,27 @@ TEST_F(Kinds, WhatDoesNotApplyIsRefusedInOneLineBeforeAnythingIsPrinted) {
     EXPECT_THAT(outcome.err, HasSubstr(row.said));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
+}
+
+TEST_F(Kinds, TeacherForcingGoesByTheModelInTheFolder) {
+  const Outcome trained = ask(
+      "train translate --train @test.tsv --from @rnn --teacher-forcing 0.5 --steps 1 --threads 1 --out @tuned");
+  EXPECT_EQ(trained.status, 0) << trained.err;
+}
+
+TEST_F(Kinds, ATestSaysNothingOfAttentionThatIsNotThereAndOfOptionsThatItLacks) {
+  EXPECT_THAT(ask("classify @lstm --test @test.tsv").out, HasSubstr("90 % of the attention weight"));
+  tasks::save_classifier(
+      path("mean"),
+      tasks::untrained_classifier("lstm", Json{{"embedding", 6}, {"width", 8}, {"pooling", "mean"}}));
+  const Outcome mean = ask("classify @mean --test @test.tsv");
+  EXPECT_EQ(mean.status, 0) << mean.err;
+  EXPECT_THAT(mean.out, testing::Not(HasSubstr("attention")));
+  write_atomically(path("gap.tsv"), "label\ttext\nneg\tone\npos\t\n");
+  const Outcome gap = ask("classify @lstm --test @gap.tsv");
+  EXPECT_EQ(gap.status, 2);
+  EXPECT_THAT(gap.err, HasSubstr("gap.tsv, line 3: "));
+  EXPECT_THAT(gap.err, testing::Not(HasSubstr("--skip-bad")));
 }
 
 TEST_F(Kinds, WhatAppliesIsDone) {

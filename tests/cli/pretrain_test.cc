@@ -81,15 +81,43 @@ TEST_F(Pretrain, ARunIsTheSameOnAnyThreadsAndAfterItWasKilled) {
   EXPECT_EQ(read_text(file("whole") + "/model.safetensors"), read_text(out + "/model.safetensors"));
 }
 
+TEST_F(Pretrain, TextThatTeachesLittleIsNoted) {
+  std::string lines, chinese;
+  for (int i = 0; i < 20; ++i) {
+    lines += i % 2 ? "the film is fine\n\n" : "we saw a dull play\n\n";
+    chinese += "我喜欢食物\n他也喜欢\n\n";
+  }
+  write_atomically(file("lines.txt"), lines);
+  write_atomically(file("chinese.txt"), chinese);
+  const Outcome trained = run(command("--steps 2 --valid " + file("lines.txt")) + file("noted"));
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.err,
+              HasSubstr("note: " + file("lines.txt") +
+                        ": no pair of sentences that follow one another, since documents have one "
+                        "line each"));
+  EXPECT_THAT(trained.err, testing::Not(HasSubstr("note: " + file("text.txt"))));
+  const Outcome other = run("pretrain --train " + file("chinese.txt") + " --from " + file("noted") +
+                            " --max-tokens 32 --batch 8 --steps 1 --threads 1 --out " + file("other"));
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_THAT(other.err,
+              HasSubstr("chinese.txt: 180 of 180 tokens are not in the vocabulary and are read as [UNK]"));
+}
+
 TEST_F(Pretrain, WhatIsWrongIsRefusedInOneLine) {
   write_atomically(file("one.txt"), "a single document\nof two lines\n");
   write_atomically(file("bad.txt"), "fine\n\xff\n");
   write_atomically(file("empty.txt"), "\n\n");
+  write_atomically(file("invisible.txt"), "\u200b\n\n\u200b\n");
+  write_atomically(file("long.txt"), std::string(200, 'x') + "\n\n" + std::string(300, 'x') + "\n");
   const std::string to = " --out " + file("no");
   const std::pair<std::string, const char*> rows[] = {
       {"pretrain --train " + file("one.txt") + to, "one document only"},
       {"pretrain --train " + file("bad.txt") + to, "bad.txt, line 2: not UTF-8"},
       {"pretrain --train " + file("empty.txt") + to, "no text"},
+      {"pretrain --train " + file("long.txt") + to,
+       "long.txt: no word to learn a vocabulary from, wanted words of at most 100 characters"},
+      {"pretrain --preset tiny --train " + file("text.txt") + " --valid " + file("invisible.txt") + to,
+       "invisible.txt: no pair of sentences with words"},
       {"pretrain --train " + file("text.txt") + " --preset base" + to, "wanted tiny, mini or small"},
       {"pretrain --train " + file("text.txt") + " --masked 2" + to, "masked: got 2"},
       {"pretrain --train " + file("text.txt") + " --max-tokens 1000" + to, "more than --max-positions 512"},

@@ -78,7 +78,11 @@ TEST_F(ReadingVerbs, NumbersOfPairsAreTrainedPrintedAndScored) {
 TEST_F(ReadingVerbs, LinesThatAreNoPairsAreRefusedWithTheirNumber) {
   const auto refused = run("classify " + file("similar"), "printf 'a red\\tred\\nno pair\\n' |");
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err, HasSubstr("wanted a text, a tab and a text"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("standard input, line 2: got no tab; the model reads pairs of texts: wanted a "
+                        "text, a tab and a text"));
+  EXPECT_THAT(run("classify " + file("similar") + " --on-error skip", "printf 'a\\tb\\tc\\n' |").err,
+              HasSubstr("standard input, line 1: got several tabs"));
   const auto skipped =
       run("classify " + file("similar") + " --on-error empty", "printf 'no pair\\na red\\tred\\n' |");
   EXPECT_EQ(skipped.status, 0) << skipped.err;

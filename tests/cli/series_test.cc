@@ -71,7 +71,7 @@ TEST_F(SeriesCommands, AForecasterPrintsTheNextStepsWithTheirTimes) {
   EXPECT_THAT(run("info " + model).out, HasSubstr("fovea predict " + model + " < rows.csv"));
   const Outcome outcome = run("predict " + model + " < " + file("table.csv"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::StartsWith("time,wave,drift\n2020-01-09 08:00:00,"));
+  EXPECT_THAT(outcome.out, testing::StartsWith("date,wave,drift\n2020-01-09 08:00:00,"));
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 7);
   EXPECT_EQ(run("predict " + model + " " + file("table.csv")).out, outcome.out);
   const Json json = parse_json(run("predict " + model + " " + file("table.csv") + " --json").out, "out");
@@ -177,15 +177,69 @@ TEST_F(SeriesCommands, ACaseThatIsTooLongIsNamedAndSpoilsNoOther) {
   EXPECT_THAT(shown.err, HasSubstr("a series of 3000 tokens; attention can be shown of at most 2048"));
 }
 
+// A value that no network can take in is one bad line too.
+TEST_F(SeriesCommands, AnAbsurdValueIsNamedAndSpoilsNoOther) {
+  const std::string up = "0,1,2,3,4:1,1,1,1,1", down = "0,-1,-2,-3,-4:2,2,2,2,2",
+                    far = "0,1,3e38,3,4:1,1,1,1,1";
+  const char* said = "got 3e+38, more than 1000000 standard deviations from the ";
+  write_atomically(file("far.ts"), up + "\n" + far + "\n" + down + "\n");
+  write_atomically(file("far-labelled.ts"), "@dimensions 2\n@classLabel true up down\n@data\n" + up +
+                                                ":up\n" + far + ":up\n" + down + ":down\n");
+  const std::string model = classifier();
+  const Outcome skipped = run("predict " + model + " --on-error skip " + file("far.ts"));
+  EXPECT_EQ(skipped.status, 0) << skipped.err;
+  EXPECT_EQ(std::count(skipped.out.begin(), skipped.out.end(), '\n'), 2);
+  EXPECT_THAT(skipped.err, HasSubstr(message("far.ts, line 2, feature 1, step 3: ", said)));
+  const Outcome stopped = run("predict " + model + " " + file("far.ts"));
+  EXPECT_EQ(stopped.status, 2);
+  EXPECT_EQ(std::count(stopped.out.begin(), stopped.out.end(), '\n'), 1) << "the line before it is answered";
+  const Outcome test = run("predict " + model + " --test " + file("far-labelled.ts"));
+  EXPECT_EQ(test.status, 2);
+  EXPECT_THAT(test.err, HasSubstr(message("far-labelled.ts, line 5, feature 1, step 3: ", said)));
+  const Outcome training =
+      run("train series --train " + file("far-labelled.ts") + kSmall + " --out " + file("no"));
+  EXPECT_EQ(training.status, 2);
+  EXPECT_THAT(training.err, HasSubstr(message("far-labelled.ts, line 5, feature 1, step 3: ", said)));
+  EXPECT_FALSE(path_exists(file("no")));
+
+  write_atomically(file("far.csv"), read_text(file("table.csv")) + "2020-01-09 08:00,3e38,2\n");
+  const Outcome table = run("predict " + forecaster() + " " + file("far.csv"));
+  EXPECT_EQ(table.status, 2);
+  EXPECT_THAT(table.err, HasSubstr(message("far.csv, line 202, column 'wave': ", said)));
+  for (const char* split : {"", " --split 150/51"})
+    EXPECT_THAT(run("train series --train " + file("far.csv") + split + kSmall + " --out " + file("no")).err,
+                HasSubstr(message("far.csv, line 202, column 'wave': ", said)))
+        << split;
+}
+
+TEST_F(SeriesCommands, AValidationFileMayListItsLabelsInAnotherOrder) {
+  std::string cases = read_text(file("test.ts"));
+  cases.replace(cases.find("up down"), 7, "down up");
+  write_atomically(file("turned.ts"), cases);
+  trained("turned", "train.ts --valid " + file("turned.ts") + " --learning-rate 0.01");
+  EXPECT_THAT(said_["turned"], HasSubstr("accuracy 100 %"));
+  cases.replace(cases.find("down up"), 7, "left up");
+  write_atomically(file("other.ts"), cases.substr(0, cases.find("@data")) + "@data\n1:2:up\n1:2:left\n");
+  EXPECT_THAT(run("train series --train " + file("train.ts") + " --valid " + file("other.ts") + kSmall +
+                  " --out " + file("no"))
+                  .err,
+              HasSubstr("other.ts: the label 'left' is not among those of the training file"));
+}
+
 TEST_F(SeriesCommands, WhatDoesNotApplyOrIsWrongIsRefusedInOneLine) {
   write_atomically(file("bad.csv"), "date,wave\n2020-01-01,1\n2020-01-02,x\n");
   write_atomically(file("alike.ts"), "@univariate true\n@classLabel true a b\n@data\n1,2:b\n2,3:b\n");
   write_atomically(file("level.ts"), "@univariate true\n@targetLabel true\n@data\n1,2:0.5\n2,3:0.5\n");
+  write_atomically(file("empty.ts"), "\n");
+  write_atomically(file("short.csv"), "date,wave,drift\n2020-01-01,1,2\n2020-01-02,2,3\n");
   const std::string table = "train series --out " + file("no") + " --train " + file("table.csv"),
                     cases = "train series --out " + file("no") + " --train " + file("train.ts");
   const std::pair<std::string, const char*> rows[] = {
       {table + " --split 1/2", "rows to train on"},
       {table + " --split 100/100/100", "needs 300 rows; the file has 200"},
+      {table + " --split 150/48/2 --steps-in 8 --horizon 3", "test part: no window of 8 + 3 steps fits"},
+      {table + " --split 150/2/48 --steps-in 8 --horizon 3",
+       "validation part: no window of 8 + 3 steps fits"},
       {table + " --split 0.5/0.6", "add up to"},
       {table + " --split half", "split: got 'half'"},
       {table + " --split 100/50 --valid " + file("table.csv"), "leave out --valid"},
@@ -210,12 +264,15 @@ TEST_F(SeriesCommands, WhatDoesNotApplyOrIsWrongIsRefusedInOneLine) {
       {"predict " + forecaster() + " --scores < " + file("table.csv"),
        "--scores does not apply to a forecast"},
       {"predict " + forecaster() + " " + file("bad.csv"), "no column 'drift'"},
+      {"predict " + forecaster() + " --test " + file("short.csv"),
+       "short.csv: no window of 24 + 6 steps fits; wanted more rows\n"},
       {"predict " + forecaster() + " --split 1/2", "--split describes the file of --test"},
       {"predict " + classifier() + " --test " + file("test.ts") + " --split 1/2",
        "--split applies to forecasts only"},
       {"predict " + classifier() + " --test " + file("test.ts") + " --scores", "does not apply with --test"},
       {"classify " + classifier(), "is a model of number sequences (transformer); classify needs"},
       {"explain " + classifier() + " " + file("test.ts") + " --kind encoder", "--kind does not apply"},
+      {"explain " + classifier() + " " + file("empty.ts"), "empty.ts is empty, wanted a .ts file"},
   };
   for (const auto& [arguments, said] : rows) {
     SCOPED_TRACE(arguments);

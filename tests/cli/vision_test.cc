@@ -101,6 +101,7 @@ TEST_F(Vision, WhatDoesNotApplyIsRefusedInOneLine) {
       {"train glimpse --train @images --out @x", "give the file of pictures and the file of their labels"},
       {"train clip --train @images @labels --out @x --pooling sum", "unknown pooling 'sum'"},
       {"train clip --train @images @labels --out @x --size 30", "size does not apply"},
+      {"train clip --train @images @labels --out @x --grey", "grey does not apply"},
       {"train clip --train @clip --out @x --clips 30", "clips does not apply"},
       {"train clip --train @images --out @x", "not UTF-8"},
       {"train clip --train @images @labels --out @x --target 7", "'7' is not a class"},

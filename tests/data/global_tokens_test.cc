@@ -45,6 +45,18 @@ TEST_F(GlobalTokensTest, AreChosenByWhatTheyAre) {
   EXPECT_THAT(places("punctuation first  wine"), ElementsAre(0, 1, 2, 3, 5));
 }
 
+// As `fovea explain` shows them.
+TEST_F(GlobalTokensTest, MarksCanBeNamedAsTheTokenizerWritesThem) {
+  std::vector<std::string> tokens = kTokens;
+  tokens[2] = "<s>";
+  tokens[3] = "</s>";
+  tokenizer = make_wordpiece(tokens, {.begin = "<s>", .end = "</s>"}, "test");
+  EXPECT_THAT(places("</s>"), ElementsAre(6, 8));
+  EXPECT_THAT(places("[SEP]"), ElementsAre(6, 8));
+  EXPECT_THAT(places("<s> wine"), ElementsAre(0, 1, 3));
+  EXPECT_THAT(error_of("[UNK]"), HasSubstr("no token '[UNK]'"));
+}
+
 TEST_F(GlobalTokensTest, OfAnEmptyTextThereAreNone) {
   EXPECT_THAT(GlobalTokens("first [SEP]", *tokenizer).places({}), IsEmpty());
   EXPECT_THAT(GlobalTokens().places(ids), IsEmpty());

@@ -72,6 +72,11 @@ TEST(LabelledText, NamesFileAndLineOfWhatItCannotUse) {
   EXPECT_THAT(broken(folder, "g.tsv", "kind\ttext\nx\ty\n", {.label_column = "kinds"}),
               HasSubstr("no column is named 'kinds', did you mean 'kind'?"));
   EXPECT_THAT(broken(folder, "h.txt", "4 fine\n", {.label_column = "1"}), HasSubstr("has no columns"));
+  EXPECT_THAT(broken(folder, "l.tsv", "label\ttext\n1\tone\n1e39\ttwo\n", {.form = LabelForm::number}),
+              HasSubstr("which is too large for a 32-bit float"));
+  EXPECT_THAT(broken(folder, "m.tsv", "0\tone\n1\t \n"), HasSubstr("--skip-bad"));
+  EXPECT_THAT(broken(folder, "m.tsv", "0\tone\n1\t \n", {.skip_hint = "; correct it"}),
+              testing::EndsWith("m.tsv, line 2: an empty text; correct it"));
   const LabelledText kept =
       read_labelled(folder.write("i.tsv", "0\tone\n1\n\ttwo\n1\t\xff\n1\tthree\n"), {.skip_bad = true});
   EXPECT_THAT(kept.texts, ElementsAre("one", "three"));

@@ -46,13 +46,34 @@ TEST(SeriesTable, NamesFileLineAndColumnOfWhatIsWrong) {
       HasSubstr("t.csv, line 2, column 'b': the value is missing; fill it, or train with --missing last"));
   EXPECT_THAT(error_of([] { table_of("1,2\n3,4\n"); }), HasSubstr("wanted a header"));
   EXPECT_THAT(error_of([] { table_of("a,a\n3,4\n"); }), HasSubstr("two columns are named 'a'"));
-  EXPECT_THAT(error_of([] { table_of("a\n1e39\n"); }), HasSubstr("wanted a number"));
+  EXPECT_THAT(error_of([] { table_of("a\n1e39\n"); }),
+              HasSubstr("t.csv, line 2, column 'a': got '1e39', which is too large for a 32-bit float"));
+  EXPECT_THAT(error_of([] { table_of("a\n-1e400\n"); }), HasSubstr("too large for a 32-bit float"));
+  EXPECT_THAT(error_of([] { table_of("a\ninf\n"); }), HasSubstr("got 'inf', wanted a number"));
   EXPECT_THAT(error_of([] { table_of("d,a\n2016-07-01,1\n2016-07-01,2\n"); }), HasSubstr("is not later"));
   EXPECT_THAT(error_of([] { table_of("d,a\n2016-07-01,1\n2016-07-32,2\n"); }), HasSubstr("wanted a time"));
   EXPECT_THAT(error_of([] { table_of("load,oil\n1,2\n", {.columns = {"lood"}}); }),
               HasSubstr("did you mean 'load'"));
   EXPECT_THAT(error_of([] { table_of(""); }), HasSubstr("is empty"));
   EXPECT_THAT(error_of([] { table_of("a\n"); }), HasSubstr("no rows"));
+}
+
+TEST(SeriesTable, AQuoteOpensAndClosesAFieldOrIsRefused) {
+  EXPECT_THAT(table_of("a,b\n\"1.5\",2\n3, \"4\"\n").values, ElementsAre(1.5, 2, 3, 4));
+  EXPECT_THAT(table_of("\"a \"\"x\"\", y\",\"\",b\n1,,2\n").columns, ElementsAre("a \"x\", y", "b"));
+  EXPECT_THAT(error_of([] { table_of("a,b\n1,2\n1\"2,3\n"); }),
+              HasSubstr("t.csv, line 3: got '1\"2', wanted quotes around the whole field or none"));
+  EXPECT_THAT(error_of([] { table_of("a,b\n3,\"1.5\n"); }),
+              HasSubstr("t.csv, line 2: got '\"1.5', whose quote does not close in its line"));
+  EXPECT_THAT(error_of([] { table_of("a,b\n\"1\"2,3\n"); }),
+              HasSubstr("t.csv, line 2: got '2,3' after a closing quote"));
+  EXPECT_THAT(error_of([] { table_of("a\"b,c\n1,2\n"); }), HasSubstr("t.csv, line 1: got 'a\"b'"));
+}
+
+TEST(SeriesTable, RemembersTheLineOfEachRow) {
+  const SeriesTable table = table_of("a,b\n\n1,2\n\n3,4\n");
+  EXPECT_THAT(table.lines, ElementsAre(3, 5));
+  EXPECT_THAT(with_columns(table, {"b"}, "t").lines, ElementsAre(3, 5));
 }
 
 TEST(SeriesTable, AColumnWithoutANameIsAnIndexOrHoldsTheTimes) {
@@ -167,6 +188,7 @@ TEST(SeriesCases, ReadsSeveralFeaturesAndLengths) {
   EXPECT_THAT(cases.classes, ElementsAre("up", "down"));
   EXPECT_THAT(cases.labels, ElementsAre(0, 1));
   EXPECT_THAT(cases.starts, ElementsAre(0, 3, 4));
+  EXPECT_THAT(cases.lines, ElementsAre(7, 8));
   EXPECT_THAT(cases.values, ElementsAre(1, 4, 2, 5, 3, 6, 7, 8));
   const SeriesCases numbers = cases_of("@targetLabel true\n@univariate true\n@data\n1,2:0.5\n");
   EXPECT_EQ(numbers.target, CaseTarget::number);
@@ -180,6 +202,11 @@ TEST(SeriesCases, NamesFileAndLineOfWhatIsWrong) {
   EXPECT_THAT(fails("1:2:up\n1:up\n"), HasSubstr("c.ts, line 8: 1 features, wanted 2 and a label"));
   EXPECT_THAT(fails("1:2:upp\n"), HasSubstr("c.ts, line 7: unknown label 'upp', did you mean 'up'"));
   EXPECT_THAT(fails("1:x:up\n"), HasSubstr("c.ts, line 7, feature 2, step 1: got 'x', wanted a number"));
+  EXPECT_THAT(
+      fails("1:1e39:up\n"),
+      HasSubstr("c.ts, line 7, feature 2, step 1: got '1e39', which is too large for a 32-bit float"));
+  EXPECT_THAT(error_of([] { cases_of("@targetLabel true\n@data\n1:1e39\n"); }),
+              HasSubstr("got the target '1e39', which is too large for a 32-bit float"));
   EXPECT_THAT(fails("1:?:up\n"), HasSubstr("the value is missing"));
   EXPECT_THAT(fails(""), HasSubstr("no cases"));
   EXPECT_THAT(error_of([] { cases_of("1,2:up\n"); }),

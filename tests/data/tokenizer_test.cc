@@ -103,6 +103,9 @@ TEST(SentencePiece, ExplainsWhatIsWrong) {
   };
   EXPECT_EQ(train({}, {}), "no text to learn SentencePiece pieces from");
   EXPECT_EQ(train({"", " "}, {}), "no text to learn SentencePiece pieces from");
+  EXPECT_EQ(
+      train({std::string(70'000, 'x'), ""}, {}),
+      "no text to learn SentencePiece pieces from: all have more than 65536 bytes, wanted shorter ones");
   EXPECT_EQ(train({"a"}, {.type = "word"}), "SentencePiece type 'word', wanted bpe or unigram");
   // In our words: SentencePiece's own name options that do not exist here.
   EXPECT_TRUE(

@@ -88,6 +88,38 @@ TEST(Rollout, IsTheProductOfLayersHalvedWithTheIdentity) {
                           FloatNear(0.75f, kClose)));
 }
 
+TEST(Rollout, OfOneRowIsThatRowOfTheWhole) {
+  Rng rng(8);
+  for (const int64_t layers : {1, 3}) {
+    AttentionRecord record = random_record(layers, 2, rng);
+    // A row that sees nothing stays where it is.
+    for (WeightMatrix& head : record.layers[0].heads) std::fill_n(head.values.begin() + 4, 4, 0.0f);
+    for (const AttentionKind kind : {AttentionKind::encoder, AttentionKind::decoder}) {
+      const WeightMatrix all = rollout(record, kind);
+      for (int64_t i = 0; i < all.rows; ++i) {
+        const std::vector<float> row = rollout_row(record, kind, i);
+        ASSERT_EQ(static_cast<int64_t>(row.size()), all.columns);
+        for (int64_t j = 0; j < all.columns; ++j)
+          EXPECT_NEAR(row[static_cast<size_t>(j)], all.at(i, j), 1e-6);
+      }
+    }
+  }
+}
+
+TEST(Rollout, OfOneRowNeedsOnlyTheRowsThatReachIt) {
+  RolloutRow reached(3, 1);
+  EXPECT_THAT(reached.rows(), ElementsAre(1));
+  // Two heads that see token 2, which then reaches the row by a half.
+  reached.add(reached.rows(), std::vector<float>{0, 0, 1, 0, 0, 1});
+  reached.end_layer();
+  EXPECT_THAT(reached.rows(), ElementsAre(1, 2));
+  // The rows of a layer may come one by one.
+  reached.add(std::vector<int32_t>{2}, std::vector<float>{0, 0, 1});
+  reached.add(std::vector<int32_t>{1}, std::vector<float>{1, 0, 0});
+  reached.end_layer();
+  EXPECT_THAT(reached.shares(), ElementsAre(0.25f, 0.25f, 0.5f));
+}
+
 TEST(Rollout, OfOneCrossLayerWithoutAnEncoderIsThatLayer) {
   Rng rng(2);
   AttentionRecord record = random_record(1, 2, rng);
@@ -154,6 +186,19 @@ TEST(AttentionFigure, HasEveryHeadTheirAverageAndRollout) {
   EXPECT_TRUE(all.panels[1].rows.empty()) << "labels stand at the outer edges";
   EXPECT_EQ(attention_figure(record, {AttentionKind::cross, 1, 2}, false).panels.size(), 1u);
   EXPECT_EQ(attention_figure(record, {AttentionKind::cross, 1}, false).panels.size(), 4u);
+}
+
+TEST(HeatMapOfARecord, MarksGlobalTokensAndSaysItsNotes) {
+  Rng rng(9);
+  AttentionRecord record = random_record(1, 1, rng);
+  record.source = {{"a1", "a2", "b", "</s>"}, {"a", "b", "</s>"}, {0, 0, 1, 2}};
+  record.source.global = {0, 1, 3};
+  record.notes = {"a note"};
+  const HeatMap words = heat_map(record, {AttentionKind::encoder}, true);
+  EXPECT_THAT(words.rows, ElementsAre("[a]", "b", "[</s>]"));
+  EXPECT_THAT(words.notes, ElementsAre("a note"));
+  EXPECT_THAT(heat_map(record, {AttentionKind::encoder}, false).columns,
+              ElementsAre("[a1]", "[a2]", "b", "[</s>]"));
 }
 
 TEST(AttentionRecorder, ReadsKindAndLayerFromNamesAndJoinsSteps) {

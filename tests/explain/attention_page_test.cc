@@ -54,6 +54,17 @@ TEST(AttentionJson, KeepsEveryWeightAndRoundsForThePage) {
   EXPECT_EQ(whole["kinds"][0]["rows"], "target");
   EXPECT_FALSE(whole["kinds"][0].contains("rollout"));
   EXPECT_EQ(whole["source"]["word_of"], Json::parse("[0, 1]"));
+  EXPECT_FALSE(whole["source"].contains("global"));
+  EXPECT_FALSE(whole.contains("notes"));
+}
+
+TEST(AttentionJson, SaysWhichTokensAreGlobal) {
+  AttentionRecord record = hostile_record();
+  record.source.global = {1};
+  record.notes = {"a note"};
+  const Json json = attention_json(record);
+  EXPECT_EQ(json["source"]["global"], Json::parse("[1]"));
+  EXPECT_EQ(json["notes"], Json::parse(R"(["a note"])"));
 }
 
 }  // namespace

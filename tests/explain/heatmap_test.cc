@@ -161,9 +161,31 @@ TEST(Shade, NamesOfRowsHaveHalfOfATerminalWithoutNamesOfColumns) {
 
 TEST(Shade, ANoteStandsBelowWithinTheWidth) {
   HeatMap map = alignment();
-  map.note = "in ‹ ›: words that the model does not know";
+  map.notes = {"in ‹ ›: words that the model does not know"};
   EXPECT_THAT(shade(map, 30), testing::EndsWith("in ‹ ›: words that the model\ndoes not know\n"));
   EXPECT_THAT(draw(map, PictureFormat::svg), HasSubstr("does not know"));
+}
+
+TEST(Shade, NegativeWeightsHaveMarksAndAColourOfTheirOwnAndAreExplained) {
+  HeatMap map{.title = "", .rows = {}, .columns = {}, .row_count = 1, .column_count = 3, .weights = {}};
+  map.weights = {-1, 0, 0.5f};
+  EXPECT_EQ(shade(map), "|≡≡  ▒▒|\n· - = ≡: negative weights\n");
+  EXPECT_THAT(draw(map, PictureFormat::svg), HasSubstr("red: negative weights"));
+  map.weights[0] = 1;
+  EXPECT_EQ(shade(map), "|██  ▒▒|\n");
+  EXPECT_THAT(draw(map, PictureFormat::svg), testing::Not(HasSubstr("negative")));
+  const Colour negative = colour_of(-1), positive = colour_of(1);
+  EXPECT_GT(negative.red, negative.blue);
+  EXPECT_LT(positive.red, positive.blue);
+}
+
+TEST(Shade, EveryPanelsNotesAreSaidOnce) {
+  HeatMap one = alignment(), two = alignment();
+  one.notes = {"first note"};
+  two.notes = {"first note", "second note"};
+  const std::string svg = draw(Figure{.title = "", .panels = {one, two}, .across = 2}, PictureFormat::svg);
+  EXPECT_EQ(svg.find("first note"), svg.rfind("first note"));
+  EXPECT_THAT(svg, HasSubstr("second note"));
 }
 
 TEST(Shortened, KeepsWhatFitsAndCountsWideCharacters) {

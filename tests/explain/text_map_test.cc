@@ -54,6 +54,53 @@ TEST(TextMap, SmallWeightsAreVisible) {
   EXPECT_THAT(report.html(), HasSubstr("weight of a word in the text"));
 }
 
+// As the selection `identity` gives them.
+TextMap signed_weights() {
+  return {.title = "", .sentences = {{1, {{"bad", -0.743f}, {"good", 0.107f}, {"the", 0}}}}};
+}
+
+TEST(TextMap, NegativeWeightsAreShadedByTheirSizeInAnotherColour) {
+  EXPECT_FLOAT_EQ(signed_weights().largest(), 0.743f);
+  EXPECT_EQ(shade(signed_weights()),
+            "bad good the \n"
+            "≡≡≡ ▒▒▒▒     \n"
+            "weight of a word in the text: ░ from 0.012  ▒ from 0.1  ▓ from 0.29  █ from 0.57\n"
+            "negative weight: · from -0.012  - from -0.1  = from -0.29  ≡ from -0.57\n");
+  const std::string svg = draw(signed_weights(), PictureFormat::svg);
+  EXPECT_THAT(svg, HasSubstr("red: negative weights"));
+  EXPECT_THAT(svg, HasSubstr(">-0.74</text>"));
+  Report report("");
+  report.text(signed_weights());
+  EXPECT_THAT(report.html(), HasSubstr("background:rgb(97 13 23);color:#fff\" title=\"-0.7430\">bad"));
+  EXPECT_THAT(report.html(), HasSubstr("red: negative weights"));
+}
+
+TEST(TextMap, SaysNothingOfNegativeWeightsWhereThereAreNone) {
+  EXPECT_THAT(draw(review(), PictureFormat::svg), Not(HasSubstr("negative")));
+  EXPECT_THAT(shade(review()), Not(HasSubstr("negative")));
+  Report report("");
+  report.text(review());
+  EXPECT_THAT(report.html(), Not(HasSubstr("negative")));
+}
+
+TEST(TextMap, TextsOfAPairStandUnderHeadings) {
+  TextMap map{.title = "same", .sentences = {{1, {{"red", 1}}}, {1, {{"blue", 1}}}}};
+  EXPECT_THAT(shade(map), StartsWith("same\nred \n███ \nblue \n████ \n"));
+  map.sentences[1].text = 1;
+  EXPECT_THAT(shade(map), StartsWith("same\nfirst text:\nred \n███ \n\nsecond text:\nblue \n████ \n"));
+  EXPECT_THAT(draw(map, PictureFormat::svg), HasSubstr(">second text</text>"));
+  Report report("");
+  report.text(map);
+  EXPECT_THAT(report.html(), HasSubstr("<h3>second text</h3>"));
+}
+
+TEST(TextMap, NotesStandBelow) {
+  TextMap map = review();
+  map.notes = {"one more line"};
+  EXPECT_THAT(shade(map), testing::EndsWith("\none more line\n"));
+  EXPECT_THAT(draw(map, PictureFormat::svg), HasSubstr(">one more line</text>"));
+}
+
 TEST(TextMap, APictureIsAsWideAsItsTextAndLongWordsStayInside) {
   const auto width_of = [](const std::string& word) {
     const std::string png = draw(TextMap{.title = "", .sentences = {{1, {{word, 1}}}}}, PictureFormat::png);
@@ -70,6 +117,8 @@ TEST(TextMap, PercentsKeepSmallNumbers) {
   EXPECT_EQ(percent_text(0.004), "0.4 %");
   EXPECT_EQ(percent_text(0.0001), "<0.1 %");
   EXPECT_EQ(percent_text(0), "0.0 %");
+  EXPECT_EQ(percent_text(-0.423), "-42 %");
+  EXPECT_EQ(percent_text(-0.0001), ">-0.1 %");
 }
 
 TEST(TextMap, StaysTextOnAPage) {

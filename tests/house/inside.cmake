@@ -1,11 +1,21 @@
 # cmake -D SOURCE=... -D WORK=... -D COMPILER=... -D LAUNCHER=... -D WAY=subdirectory|fetch -P inside.cmake
 # A project that has Fovea inside its own build: its flags and output folders stay its own, and it gets the component it
-# asks for.
+# asks for. `fetch` only configures, also without the libraries of the higher components.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
     string(JOIN " " line ${ARGV})
     message(FATAL_ERROR "${line}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# refuse(TEXT COMMAND...): the command must fail and its output match TEXT.
+function(refuse text)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(status EQUAL 0 OR NOT output MATCHES "${text}")
+    string(JOIN " " line ${ARGN})
+    message(FATAL_ERROR "${line}\nexit status ${status}, wanted a failure with: ${text}\n${output}")
   endif()
 endfunction()
 
@@ -25,12 +35,40 @@ if(NOT CMAKE_CXX_FLAGS_RELEASE STREQUAL \"-O1\" OR CMAKE_RUNTIME_OUTPUT_DIRECTOR
   message(FATAL_ERROR \"Fovea changed the project around it\")
 endif()
 add_executable(host attention.cc)
-target_link_libraries(host PRIVATE fovea::attention)
+target_link_libraries(host PRIVATE fovea::\${COMPONENT})
+foreach(component attention nn tasks fovea)
+  if(TARGET fovea::\${component})
+    message(STATUS \"has fovea::\${component}\")
+  endif()
+endforeach()
 ")
-run(${CMAKE_COMMAND} -G Ninja -S ${WORK}/project -B ${WORK}/build -DCMAKE_CXX_COMPILER=${COMPILER}
-    -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_BUILD_TYPE=Release)
+set(settings -G Ninja -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_BUILD_TYPE=Release)
+set(configure ${CMAKE_COMMAND} ${settings} -S ${WORK}/project -B ${WORK}/build)
 if(WAY STREQUAL subdirectory)
+  run(${configure} -DCOMPONENT=attention)
   run(${CMAKE_COMMAND} --build ${WORK}/build --target host)
   run(${WORK}/build/host)
+else()
+  # Highway is all that pkg-config finds.
+  file(WRITE ${WORK}/pkgconfig/libhwy.pc "Name: libhwy\nDescription: hwy\nVersion: 1.0.3\nLibs: -lhwy\n")
+  set(hidden ${CMAKE_COMMAND} -E env --unset=PKG_CONFIG_PATH PKG_CONFIG_LIBDIR=${WORK}/pkgconfig)
+  set(no_json -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
+  set(json -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=OFF)
+
+  run(${hidden} ${configure} ${no_json} -DCOMPONENT=attention)
+  if(NOT output MATCHES "fovea::nn is left out[^\n]*: nlohmann_json" OR output MATCHES "has fovea::(nn|tasks|fovea)")
+    message(FATAL_ERROR "with Highway alone:\n${output}")
+  endif()
+  run(${hidden} ${configure} ${json} -DCOMPONENT=nn)
+  if(NOT output MATCHES "fovea::tasks is left out[^\n]*: sentencepiece, icu-uc" OR output MATCHES "has fovea::(tasks|fovea)")
+    message(FATAL_ERROR "with Highway and nlohmann_json:\n${output}")
+  endif()
+  refuse("links to:[ \n]*fovea::tasks" ${hidden} ${configure} -DCOMPONENT=tasks)
+  # The program needs everything.
+  set(missing "needed libraries were not found: nlohmann_json [^\n]*, sentencepiece, icu-uc")
+  refuse("${missing}" ${hidden} ${configure} ${no_json} -DCOMPONENT=attention -DFOVEA_BUILD_PROGRAM=ON)
+  refuse("${missing}" ${hidden} ${CMAKE_COMMAND} ${settings} ${no_json} -S ${SOURCE} -B ${WORK}/top)
+  # Libraries that were installed since are found.
+  run(${configure} ${json} -DCOMPONENT=fovea -DFOVEA_BUILD_PROGRAM=OFF)
 endif()
 file(REMOVE_RECURSE ${WORK})

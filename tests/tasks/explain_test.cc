@@ -1,4 +1,4 @@
-// What a translator looks at: recorded, drawn and aligned.
+// What a translator looks at: recorded, drawn and aligned; and what a text classifier looks at.
 #include "tasks/explain.h"
 
 #include <gmock/gmock.h>
@@ -10,8 +10,11 @@
 #include "base/error_of.h"
 #include "io/file.h"
 #include "io/temporary_directory.h"
+#include "tasks/explain_classifier.h"
 #include "tasks/learning_curve.h"
 #include "tasks/train_translate.h"
+#include "tasks/untrained_classifiers.h"
+#include "tasks/untrained_encoder.h"
 #include "tasks/untrained_translator.h"
 
 namespace fovea::tasks {
@@ -174,6 +177,129 @@ TEST(Explain, SaysThatAModelWithoutAttentionHasNone) {
   const LoadedTranslator loaded = untrained_translator("words", "rnn", {{"width", 16}, {"embedding", 16}});
   EXPECT_THAT(error_of([&] { explain_translation(loaded, "one", "two", {}); }),
               HasSubstr("'rnn' has no attention to show"));
+}
+
+std::vector<float> weights_of(const ClassifierExplanation& seen) {
+  std::vector<float> weights;
+  for (const WeighedSentence& sentence : seen.words.sentences)
+    for (const WeighedWord& word : sentence.words) weights.push_back(word.weight);
+  return weights;
+}
+
+// A Transformer of three layers that reads the state of one token.
+LoadedClassifier untrained_long_classifier(Json settings = Json::object()) {
+  settings.update({{"width", 12}, {"heads", 2}, {"hidden", 16}, {"layers", 3}});
+  if (!settings.contains("pooling")) settings["pooling"] = "first";
+  LoadedClassifier loaded = untrained_classifier("transformer", settings);
+  loaded.network->use_tokenizer(*loaded.tokenizer);
+  loaded.encoding.max_tokens = 0;
+  return loaded;
+}
+
+TEST(ExplainClassifier, WordsOfALongTextWeighAsThoseOfAShortOne) {
+  const std::string text = "one two three four five six one two three";
+  for (const Json& settings :
+       {Json{{"self_attention", "scaled_dot / window(1,1) | global(0)"}},
+        Json{{"self_attention", "scaled_dot / window(2,2)"}, {"pooling", "last"}},
+        Json{
+            {"self_attention", "scaled_dot / window(1,1)"}, {"global", "first four"}, {"added_global", 2}}}) {
+    SCOPED_TRACE(settings.dump());
+    const LoadedClassifier loaded = untrained_long_classifier(settings);
+    const ClassifierExplanation whole = explain_classifier(loaded, text);
+    const std::vector<float> weights = weights_of(whole);
+    ASSERT_EQ(weights.size(), 11u);
+    EXPECT_EQ(whole.record.layers.size(), 3u);
+    // One row at a time, a few, and all of a layer.
+    for (const int64_t most : {1, 90, 100000}) {
+      const ClassifierExplanation seen =
+          explain_classifier(loaded, text, {.tokens = 4, .rollout_weights = most});
+      const std::vector<float> followed = weights_of(seen);
+      ASSERT_EQ(followed.size(), weights.size());
+      for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(followed[i], weights[i], 1e-6) << i;
+      EXPECT_TRUE(seen.record.layers.empty());
+      EXPECT_EQ(seen.prediction.probabilities, whole.prediction.probabilities);
+      EXPECT_FALSE(Json::parse(explain_classifier_file(seen, {}, "a.json")).contains("attention"));
+    }
+  }
+}
+
+TEST(ExplainClassifier, MapsOfHeadsHaveALimitAndWordsHaveNone) {
+  std::string text = "one";
+  for (int i = 0; i < 1100; ++i) text += " two";
+  const LoadedClassifier loaded =
+      untrained_long_classifier({{"self_attention", "scaled_dot / window(4,4) | global(0)"}});
+  const ClassifierExplanation seen = explain_classifier(loaded, text);
+  double sum = 0;
+  for (const float weight : weights_of(seen)) sum += double{weight};
+  EXPECT_NEAR(sum, 1, 1e-4);
+  const auto refused = error_of([&] { explain_classifier_text(seen, {.kind = "encoder"}); });
+  EXPECT_THAT(refused,
+              HasSubstr("a text of 1103 tokens; maps of layers and heads can be shown of at most 1024"));
+  EXPECT_THAT(error_of([&] { explain_classifier_file(seen, {.kind = "encoder"}, "a.png"); }),
+              HasSubstr("at most 1024"));
+  const ClassifierExplanation lstm = explain_classifier(untrained_classifier(), "one two");
+  EXPECT_THAT(error_of([&] { explain_classifier_text(lstm, {.kind = "encoder"}); }),
+              HasSubstr("the model has no heads to show"));
+}
+
+TEST(ExplainClassifier, TextsOfAPairThatAreReadApartStandApart) {
+  for (const std::string model : {"lstm", "han"}) {
+    SCOPED_TRACE(model);
+    LoadedClassifier loaded = untrained_classifier(model, {{"embedding", 6}, {"width", 8}, {"pairs", true}});
+    loaded.encoding.pairs = true;
+    const ClassifierExplanation seen = explain_classifier(loaded, "one two. three\tfour five");
+    EXPECT_THAT(explain_classifier_text(seen), HasSubstr("\n\nsecond text:\n"));
+    const Json json = Json::parse(explain_classifier_file(seen, {}, "a.json"));
+    std::vector<int> texts;
+    for (const Json& sentence : json["sentences"]) texts.push_back(sentence["text"].get<int>());
+    EXPECT_EQ(texts, model == "han" ? (std::vector<int>{0, 0, 1}) : (std::vector<int>{0, 1}));
+    const std::string page = explain_classifier_file(seen, {}, "a.html");
+    EXPECT_THAT(page, HasSubstr("second text"));
+    EXPECT_EQ(page.find("The weights of the words of each text add up to 1.") != std::string::npos,
+              model == "lstm");
+  }
+  const ClassifierExplanation one = explain_classifier(untrained_classifier(), "one two");
+  EXPECT_FALSE(Json::parse(explain_classifier_file(one, {}, "a.json"))["sentences"][0].contains("text"));
+  EXPECT_THAT(explain_classifier_file(one, {}, "a.html"), HasSubstr("The weights of all words add up to 1."));
+}
+
+TEST(ExplainClassifier, SaysWhereGlobalTokensAre) {
+  const LoadedClassifier loaded = untrained_long_classifier(
+      {{"self_attention", "scaled_dot / window(1,1)"}, {"global", "four"}, {"added_global", 2}});
+  const ClassifierExplanation seen = explain_classifier(loaded, "one four six");
+  const std::string text = explain_classifier_text(seen);
+  EXPECT_THAT(text, HasSubstr("<s> one [four] six </s>"));
+  EXPECT_THAT(text, HasSubstr("in front of the text, not shown: 2 learned global tokens"));
+  EXPECT_THAT(explain_classifier_file(seen, {}, "a.html"), HasSubstr("In front of the text, not shown: 2"));
+  const std::string map = explain_classifier_text(seen, {.kind = "encoder"});
+  EXPECT_THAT(map, HasSubstr("[global 2]|"));
+  EXPECT_THAT(map, HasSubstr("[four]|"));
+  EXPECT_THAT(map, HasSubstr("in brackets: global tokens"));
+  EXPECT_THAT(explain_classifier_file(seen, {.kind = "encoder"}, "a.svg"),
+              HasSubstr("in brackets: global tokens"));
+  const ClassifierExplanation plain = explain_classifier(untrained_long_classifier(), "one four six");
+  EXPECT_THAT(explain_classifier_text(plain, {.kind = "encoder"}), testing::Not(HasSubstr("global")));
+}
+
+TEST(ExplainClassifier, SaysWhyAShortTextOfBigBirdHasNoGlobalTokens) {
+  const TemporaryDirectory folder;
+  models::BertConfig config = untrained_encoder_config("big_bird");
+  config.max_position_embeddings = 200;
+  config.block_size = 4;
+  config.num_random_blocks = 1;
+  Rng rng(5);
+  models::save_bert(folder / "model", models::Bert(config, {.labels = 3}, rng));
+  write_atomically(folder / "model" / "vocab.txt", encoder_vocabulary_file());
+  const LoadedClassifier loaded = load_classifier(folder / "model");
+  const std::string reason = "BigBird's attention is sparse from 29 tokens on";
+  const ClassifierExplanation seen = explain_classifier(loaded, "one like food");
+  // Lines end where the terminal does.
+  EXPECT_THAT(explain_classifier_text(seen, {}, 400), HasSubstr(reason));
+  EXPECT_THAT(explain_classifier_text(seen, {.kind = "encoder"}, 400), HasSubstr(reason));
+  std::string text = "one";
+  for (int i = 0; i < 30; ++i) text += " food";
+  EXPECT_THAT(explain_classifier_text(explain_classifier(loaded, text), {}, 400),
+              testing::Not(HasSubstr("sparse")));
 }
 
 TEST(Align, GivesNoPairsToAnEmptyLine) {

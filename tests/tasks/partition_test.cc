@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "base/error_of.h"
@@ -18,6 +19,29 @@ namespace fovea::tasks {
 namespace {
 
 using testing::HasSubstr;
+
+// A bitmap in which each pixel of the picture is a square of zoom x zoom pixels.
+std::string bitmap_of(const data::Image& image, int64_t zoom) {
+  const int64_t height = image.height * zoom, width = image.width * zoom, line = (3 * width + 3) / 4 * 4;
+  std::string bytes(static_cast<size_t>(54 + line * height), '\0');
+  const auto put = [&](size_t at, int64_t value) {
+    const auto number = static_cast<uint32_t>(value);
+    std::memcpy(bytes.data() + at, &number, sizeof number);
+  };
+  bytes[0] = 'B';
+  bytes[1] = 'M';
+  put(10, 54);
+  put(14, 40);
+  put(18, width);
+  put(22, height);
+  put(26, 1 | 24 << 16);
+  for (int64_t y = 0; y < height; ++y)
+    for (int64_t x = 0; x < width; ++x)
+      for (int64_t c = 0; c < 3; ++c)  // rows from below, blue first
+        bytes[static_cast<size_t>(54 + (height - 1 - y) * line + 3 * x + c)] = static_cast<char>(
+            image.pixels[static_cast<size_t>((y / zoom * image.width + x / zoom) * 3 + 2 - c)]);
+  return bytes;
+}
 
 class PartitionTest : public testing::Test {
  protected:
@@ -75,6 +99,17 @@ TEST_F(PartitionTest, LearnsToFindShipsAndShowsItsMaps) {
   const Json json = model->to_json(picture, answer);
   EXPECT_EQ(json["file"], "a.png");
   EXPECT_EQ(json["ships"].size(), answer.ships.size());
+  // The ships of another size of picture are in its pixels, in answers and explanations alike; a bitmap is read too.
+  const Input larger{bitmap_of(known[0].image, 2), "c.bmp"};
+  const Answer twice = model->answer({&larger, 1}, {})[0];
+  EXPECT_EQ(twice.error, "");
+  ASSERT_EQ(twice.ships.size(), answer.ships.size());
+  EXPECT_NEAR(twice.ships[0].ship.length, 2 * answer.ships[0].ship.length, 0.5);
+  const Json numbers = Json::parse(model->explain(larger, {}, ".json", 80).content);
+  EXPECT_EQ(numbers["width"], 192);
+  EXPECT_EQ(numbers["height"], 192);
+  EXPECT_EQ(numbers["cell"], 4);
+  EXPECT_EQ(numbers["ships"], model->to_json(larger, twice)["ships"]);
   const Input broken{"no picture", "b.png"};
   EXPECT_THAT(model->answer({&broken, 1}, {})[0].error, HasSubstr("b.png"));
 }

@@ -281,6 +281,102 @@ std::vector<Mistake> mistakes_with_layers() {
   };
 }
 
+// Calls of layers that are prepared for use, and of decoders' steps.
+std::vector<Mistake> mistakes_in_use() {
+  static Rng rng(1);
+  static nn::LSTM lstm({.input = 3, .hidden = 4, .stepwise = true}, rng);
+  static nn::Linear linear(3, 2, rng);
+  static nn::MultiHeadAttention attention({.width = 8, .heads = 2}, rng);
+  static nn::TransformerEncoder encoder({.width = 8, .heads = 2, .hidden = 8}, 2, false, rng);
+  static nn::TransformerDecoder decoder({.width = 8, .heads = 2, .hidden = 8}, 1, false, rng);
+  static const nn::Prepared prepared[] = {nn::Prepared(lstm), nn::Prepared(linear, Compute::int8),
+                                          nn::Prepared(attention)};
+  const Tensor x = Tensor::zeros({2, 3});
+  const auto read = [](const Tensor& tokens, std::vector<int64_t> lengths) {
+    const NoGrad no_grad;
+    nn::Context context;
+    lstm(Var(tokens), lengths, context);
+  };
+  return {
+      {"input of another width", [=] { read(Tensor::zeros({2, 5}), {2}); }},
+      {"lengths that are too long", [=] { read(x, {1, 1000000}); }},
+      {"lengths that are too short", [=] { read(x, {1}); }},
+      {"a negative length", [=] { read(x, {3, -1}); }},
+      {"a linear layer's input of another width", [] {
+         const NoGrad no_grad;
+         linear(Var(Tensor::zeros({2, 5})));
+       }},
+      {"a step of no layer", [=] { lstm.step_input(7, x); }},
+      {"a step without a cell state",
+       [] {
+         Tensor h = Tensor::zeros({2, 4}), c;
+         lstm.step(0, Tensor::zeros({2, 16}), h, c);
+       }},
+      {"a step with a cell state of another width",
+       [] {
+         Tensor h = Tensor::zeros({2, 4}), c = Tensor::zeros({2, 2});
+         lstm.step(0, Tensor::zeros({2, 16}), h, c);
+       }},
+      {"a step of an input that is too narrow",
+       [] {
+         Tensor h = Tensor::zeros({2, 4}), c = Tensor::zeros({2, 4});
+         lstm.step(0, Tensor::zeros({2, 3}), h, c);
+       }},
+      {"a cache without rows",
+       [] {
+         nn::Context context;
+         nn::KeyValueCache cache;
+         attention(Var(Tensor::zeros({1, 2, 8})), context, {.cache = &cache});
+       }},
+      {"a cache that was not filled",
+       [] {
+         nn::Context context;
+         nn::KeyValueCache cache;
+         const nn::CacheRows rows = nn::CacheRows::of_sentences(std::array<int64_t, 1>{3});
+         const Var query(Tensor::zeros({1, 1, 8}));
+         attention.cross(query, query, context, {.cache = &cache, .rows = &rows});
+       }},
+      {"rows that there are not",
+       [] {
+         nn::CacheRows rows = nn::CacheRows::growing(2);
+         rows.reorder(std::array<int32_t, 2>{0, 2});
+       }},
+      {"patterns for too few layers",
+       [] {
+         nn::Context context;
+         const Pattern one[] = {causal()};
+         encoder(Var(Tensor::zeros({1, 2, 8})), context, {.self_of_layers = one});
+       }},
+      {"sentences longer than their memory",
+       [] { decoder.start(Var(Tensor::zeros({1, 2, 8})), std::array<int64_t, 1>{30}); }},
+      {"a gradient of rows that there are not",
+       [] { zeros({2, 3}).add_grad(RowSparse{{5}, Tensor::zeros({1, 3})}); }},
+      {"a reward of nothing", [] { reinforce_loss(zeros({}), {}, Tensor::zeros({})); }},
+      {"a second backward pass",
+       [] {
+         const Var w = zeros({2}), y = sum(w * w);
+         y.backward();
+         y.backward();
+       }},
+      {"a second backward pass through a shared part",
+       [] {
+         const Var w = zeros({2}), shared = w * w, a = sum(shared), b = mean(shared);
+         a.backward();
+         b.backward();
+       }},
+      {"a view written to a file", [=] { TensorToWrite::floats("x", x.transpose(0, 1)); }},
+      {"lengths of too few sequences", [] { allowed(lengths({3}), {.keys = 3, .batch = 1}); }},
+  };
+}
+
+TEST(InUse, AnEmptyLayerOfEightBitsGivesItsBias) {
+  Rng rng(1);
+  const nn::Linear layer(0, 2, rng);
+  const nn::Prepared prepared(layer, Compute::int8);
+  const NoGrad no_grad;
+  EXPECT_EQ(layer(Var(Tensor::zeros({3, 0}))).shape(), (Shape{3, 2}));
+}
+
 class Mistakes : public testing::TestWithParam<std::vector<Mistake> (*)()> {};
 
 TEST_P(Mistakes, ThrowAnError) {
@@ -292,7 +388,7 @@ TEST_P(Mistakes, ThrowAnError) {
 
 INSTANTIATE_TEST_SUITE_P(InPublicCalls, Mistakes,
                          testing::Values(mistakes_with_tensors, mistakes_with_variables,
-                                         mistakes_with_attention, mistakes_with_layers));
+                                         mistakes_with_attention, mistakes_with_layers, mistakes_in_use));
 
 }  // namespace
 }  // namespace fovea
