@@ -36,15 +36,15 @@ it the weight of every step; .txt has a step, a feature and a weight on each lin
 
 Glimpse classifier: the windows on the picture in order, what each showed, and the probabilities after every glimpse.
 
-Clip classifier: the frames of a folder as a film strip with the weight of each; .txt has a frame and its weight on
-each line.
+Clip classifier: the frames of a folder as a film strip with the weight of each; .txt has a frame, its weight and
+its file name on each line.
 
 Captioner: the picture once for every word, with the weight of each place and the gate beta of the word; .html shows
 the weights of a word while you point at it; .json has all weights; .txt has a word, its gate and its strongest place
 (row, column, weight) on each line.
 
 Ship detector: the picture, its coarse map, the gate, its fine map and the boxes side by side; .json has all maps; .txt
-has score, bow, stern and width of a ship on each line.
+has score, bow, stern and width of a ship on each line, in pixels of the file.
 
 Maps include the ends of sentences, <s> and </s>: models put spare attention there (an attention sink), and rows would
 not sum to 1 without them. Alignment pairs leave them out.

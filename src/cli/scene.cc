@@ -29,7 +29,8 @@ void add_scene(CLI::App& app) {
   const auto flags = std::make_shared<Flags>();
   verb->add_option("number", flags->number, "which scene, counted from 0")->required()->type_name("N");
   verb->add_option("--out", flags->out, "file to write: .png, .svg or .pdf")->required()->type_name("FILE");
-  verb->add_option("--size", flags->size, "side in pixels, 64 to 2048, a multiple of 8 (default 128)")->type_name("N");
+  verb->add_option("--size", flags->size, "side in pixels, 64 to 2048, a multiple of 8 (default 128)")
+      ->type_name("N");
   verb->add_flag("--labels", flags->labels, "draw the label maps and true boxes beside the picture");
   verb->footer(kFooter);
   verb->callback([flags] {

@@ -35,7 +35,8 @@ void add_train_glimpse(CLI::App& train) {
   const auto flags = std::make_shared<TrainFlags>();
   add_data_flags(
       *verb, flags,
-      "IDX files of pictures and labels (MNIST's format, plain or gzip), or a folder of classes, to train on",
+      "IDX files of pictures and labels (MNIST's format, plain or gzip), or a folder of classes or a tar of one, to "
+      "train on",
       "PATH", 2);
   verb->footer(training_help(kAbout, kExamples));
   add_training<tasks::GlimpseTraining>(*verb, flags, run);

@@ -92,7 +92,14 @@ struct NamedClip {
 };
 
 std::vector<NamedClip> clips_of_list(const fs::path& path) {
-  const ClipList list = parse_clip_list(read_text(path, kMostListBytes), path.string());
+  // An archive, or an IDX file without its labels, is given in place of a list.
+  const bool large = fs::is_regular_file(path) && fs::file_size(path) > kMostListBytes;
+  const std::string text = large ? "" : read_text(path, kMostListBytes);
+  require(
+      !large && text.find('\0') == std::string::npos, path.string(),
+      ": not a list file; wanted a list file, a folder of clips (unpack an archive first), or two IDX files, "
+      "pictures and labels");
+  const ClipList list = parse_clip_list(text, path.string());
   std::vector<NamedClip> clips;
   std::map<std::string, size_t> places;
   for (const ClipListRow& row : list.rows) {

@@ -9,7 +9,8 @@
 namespace fovea {
 namespace {
 
-constexpr double kMargin = 12, kLeastSide = 84, kHole = 4, kFilm = 10, kBar = 30, kText = 11;
+constexpr double kMargin = 12, kLeastSide = 84, kHole = 4, kFilm = 10, kBar = 30, kText = 11,
+                 kNegative = -0.75;
 constexpr Colour kBlack = {0.12, 0.12, 0.12}, kLead = {0.9, 0.45, 0.05}, kOther = {0.45, 0.6, 0.8};
 
 void check(const FilmStrip& strip) {
@@ -55,7 +56,9 @@ PictureSize paint(const FilmStrip& strip, const Painter& painter) {
       const double below = y + height + 2 * kFilm + 3,
                    bar = most > 0 ? kBar * std::abs(double{weight}) / double{most} : 0;
       painter.fill({0.94, 0.94, 0.94}, x, below, width, kBar);
-      painter.fill(leads ? kLead : kOther, x, below + kBar - bar, width, bar);
+      // A negative weight hangs from above.
+      const Colour colour = weight < 0 ? colour_of(kNegative) : leads ? kLead : kOther;
+      painter.fill(colour, x, weight < 0 ? below : below + kBar - bar, width, bar);
       painter.text(std::to_string(begin + i), x + 2, below + kBar + 1, kText, {}, {0.5, 0.5, 0.5});
       const std::string share = weight_text(weight);
       const double text_width = size_of(layout_text(painter.canvas, share, kText).get()).width;
@@ -64,9 +67,11 @@ PictureSize paint(const FilmStrip& strip, const Painter& painter) {
     right = std::max(right, kMargin + length);
     y += height + 2 * kFilm + kBar + 2 * kText + kMargin;
   }
-  const PictureSize legend = painter.text(
-      "below each frame its number and its weight; the bar is relative to the largest weight (orange)",
-      kMargin, y - kMargin / 2, 10);
+  std::string about =
+      "below each frame its number and its weight; the bar is relative to the largest weight (orange)";
+  if (std::any_of(strip.weights.begin(), strip.weights.end(), [](float weight) { return weight < 0; }))
+    about += std::string("; ") + kNegativeColourLegend;
+  const PictureSize legend = painter.text(about, kMargin, y - kMargin / 2, 10);
   return {std::ceil(std::max(right, kMargin + legend.width) + kMargin),
           std::ceil(y + legend.height + kMargin / 2)};
 }

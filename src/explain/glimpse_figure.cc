@@ -52,6 +52,29 @@ std::string glimpse_numbers(const std::vector<size_t>& glimpses) {
   return text;
 }
 
+// The dot or longer tag of some glimpses: its middle and half its width; all are 2 kDot high.
+struct Tag {
+  double x, y, half;
+  bool overlaps(const Tag& other) const {
+    return std::abs(x - other.x) < half + other.half && std::abs(y - other.y) < 2 * kDot;
+  }
+};
+
+// Where down the picture a tag hides none of the others: in its own place, or the nearest above or below it between
+// `top` and `bottom`. Its own place where there is none.
+double free_place(const Tag& tag, const std::vector<Tag>& others, double top, double bottom) {
+  const auto is_free = [&](double y) {
+    return std::none_of(others.begin(), others.end(), [&](const Tag& other) {
+      return other.overlaps({tag.x, y, tag.half});
+    });
+  };
+  if (is_free(tag.y)) return tag.y;
+  for (double shift = 1; shift < bottom - top; ++shift)
+    for (const double y : {tag.y + shift, tag.y - shift})
+      if (y - kDot >= top && y + kDot <= bottom && is_free(y)) return y;
+  return tag.y;
+}
+
 class GlimpsePainter {
  public:
   GlimpsePainter(const GlimpseFigure& figure, Painter painter)
@@ -129,12 +152,16 @@ class GlimpsePainter {
       else
         near->push_back(t);
     }
+    std::vector<Tag> tags;
     for (const std::vector<size_t>& dot : dots) {
-      const auto [at_x, at_y] = middle(dot[0]);
+      const auto [at_x, middle_y] = middle(dot[0]);
       const Colour c = colour(dot[0]);
       const std::string numbers = glimpse_numbers(dot);
       const PictureSize size = size_of(layout_text(canvas, numbers, 11).get());
       const double half = std::max(0.0, size.width / 2 - kDot / 2);  // a longer number makes the dot longer
+      const double at_y =
+          free_place({at_x, middle_y, half + kDot}, tags, y, y + zoom * static_cast<double>(figure_.height));
+      tags.push_back({at_x, at_y, half + kDot});
       cairo_set_source_rgb(canvas, c.red, c.green, c.blue);
       cairo_new_path(canvas);
       cairo_arc(canvas, at_x + half, at_y, kDot, -M_PI / 2, M_PI / 2);

@@ -113,6 +113,7 @@ RecordFile::RecordFile(const std::filesystem::path& path, const RecordForm& form
     require(::fstat(descriptor_, &info) == 0, "cannot read ", path.string());
     if (is_unfinished_header(descriptor_, static_cast<uint64_t>(info.st_size), form)) {
       write_all(descriptor_, 0, header_of(form), path_);
+      made_ = true;
     } else {
       check_header(form);
       scan(static_cast<uint64_t>(info.st_size));
@@ -124,6 +125,8 @@ RecordFile::RecordFile(const std::filesystem::path& path, const RecordForm& form
 }
 
 RecordFile::~RecordFile() {
+  // Only under the lock: another process may have begun to fill it since.
+  if (made_ && locked_ && count_ == 0) ::unlink(path_.c_str());
   ::close(descriptor_);
 }
 

@@ -41,6 +41,7 @@ class RecordFile {
   RecordFile(const std::filesystem::path& path, const RecordForm& form);
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
+  // Removes a file that this object made and that got no record before release(): it holds nothing to keep.
   ~RecordFile();
 
   bool contains(const RecordKey& key) const { return places_.contains(key); }
@@ -62,7 +63,7 @@ class RecordFile {
   std::filesystem::path path_;
   uint64_t bytes_;
   int descriptor_ = -1;
-  bool locked_ = false;
+  bool locked_ = false, made_ = false;
   int64_t count_ = 0, damaged_ = 0;  // places in the file, damaged ones included
   std::map<RecordKey, int64_t> places_;
   std::set<int64_t> free_ = {};  // damaged places

@@ -79,7 +79,7 @@ struct RamConfig : GlimpseSizes {
                   between(1, 1000)},
             Sized{"deviation", &T::deviation,
                   "standard deviation of the locations drawn in training; a picture reaches from -1 to 1",
-                  between(1e-4, 10)},
+                  between(double{1e-4f}, 10)},
             Sized{"reinforce", &T::reinforce, "weight of the REINFORCE loss", between(0, 1e6)}});
   }
 };

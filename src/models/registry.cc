@@ -88,11 +88,11 @@ void check_settings(const std::string& model, const Json& settings, const std::s
 }
 
 template <class Family>
-bool has_attention(const std::string& model, const Json& settings) {
+bool has_attention(const std::string& model, const Json& settings, const std::string& where) {
   bool attends = false;
   visit_model<Family>(model, [&]<class Entry>(const Entry&) {
     typename Entry::Config config;
-    fields_from_json(settings, config, "config.json");
+    fields_from_json(settings, config, where);
     attends = config.has_attention();
   });
   return attends;
@@ -115,7 +115,7 @@ Json classes_and_size(int64_t classes, int64_t channels, int64_t height, int64_t
   template std::vector<std::string_view> model_settings<Family>(const std::string&);                      \
   template Json model_config<Family>(const std::string&, const Json&, const Json&, const std::string&);   \
   template void check_settings<Family>(const std::string&, const Json&, const std::string&, const Json&); \
-  template bool has_attention<Family>(const std::string&, const Json&);                                   \
+  template bool has_attention<Family>(const std::string&, const Json&, const std::string&);               \
   template std::unique_ptr<Family::Base> make_model<Family>(const std::string&, const Json&, Rng&)
 FOVEA_FAMILY(Translators);
 FOVEA_FAMILY(Classifiers);

@@ -50,9 +50,9 @@ void check_settings(const std::string& model, const Json& settings,
                     const Json& counted = Family::small_data_settings());
 
 // Whether a model of these settings, as a folder has them, has attention that can be shown. Throws Error on an unknown
-// model or setting.
+// model, or on an unknown setting, beginning with `where`.
 template <class Family>
-bool has_attention(const std::string& model, const Json& settings);
+bool has_attention(const std::string& model, const Json& settings, const std::string& where);
 
 // What the data decides for translators and for classifiers.
 Json vocabularies(int64_t source, int64_t target);

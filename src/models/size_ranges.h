@@ -48,8 +48,12 @@ void check_ranges(const T& options, std::string_view where) {
       if (range.below)
         fail(where, ": ", field.name, " is ", value, ", wanted ", range.low, " or more and below ",
              range.high);
-      fail(where, ": ", field.name, " is ", value, ", wanted ", static_cast<int64_t>(range.low), " to ",
-           static_cast<int64_t>(range.high));
+      // Whole numbers without an exponent.
+      const auto shown = [](double x) {
+        const auto whole = static_cast<int64_t>(x);
+        return static_cast<double>(whole) == x ? message(whole) : message(x);
+      };
+      fail(where, ": ", field.name, " is ", value, ", wanted ", shown(range.low), " to ", shown(range.high));
     }
   });
 }

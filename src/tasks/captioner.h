@@ -38,6 +38,7 @@ struct CaptionOptions {
 
 struct Caption {
   std::string text;
+  // log-probability / length^length_penalty; of a caption that was given, with a length penalty of 1
   double score = 0;
   std::vector<int32_t> tokens = {};  // ids, without begin and end
 };

@@ -136,7 +136,15 @@ CaptionExplanation explain_caption(const LoadedCaptioner& loaded, std::vector<ui
         write_captions(loaded, 1, [&](std::span<const size_t>) { return features; }, {.beam = beam})[0][0];
   }
   const std::vector<int32_t>& tokens = result.caption.tokens;
-  const models::CaptionModel::Trace trace = loaded.network->trace(caption_batch(features, tokens));
+  const models::CaptionBatch batch = caption_batch(features, tokens);
+  if (caption) {
+    // As a caption that the model writes is scored.
+    const NoGrad no_grad;
+    nn::Context use;
+    const OutputLoss loss = loaded.network->loss(batch, {}, use);
+    result.caption.score = -loss.negative_log_likelihood / static_cast<double>(loss.count);
+  }
+  const models::CaptionModel::Trace trace = loaded.network->trace(batch);
   result.gated = trace.gates.defined();
   const int64_t places = loaded.encoder.places();
   // A caption that the model wrote itself has no other text behind it.

@@ -13,7 +13,8 @@ namespace {
 
 std::string lines(const ClipExplanation& e) {
   std::string text;
-  for (size_t t = 0; t < e.weights.size(); ++t) text += message(t, '\t', weight_text(e.weights[t], 4), '\n');
+  for (size_t t = 0; t < e.weights.size(); ++t)
+    text += message(t, '\t', weight_text(e.weights[t], 4), e.names.empty() ? "" : "\t" + e.names[t], '\n');
   return text;
 }
 
@@ -23,9 +24,13 @@ std::string page(const ClipExplanation& e) {
                  "The frames of the clip, each with its number and its weight in the answer.");
   report.heading("Weights");
   std::vector<std::vector<std::string>> rows;
-  for (size_t t = 0; t < e.weights.size(); ++t)
+  std::vector<std::string> head{"frame", "weight"};
+  if (!e.names.empty()) head.emplace_back("file");
+  for (size_t t = 0; t < e.weights.size(); ++t) {
     rows.push_back({std::to_string(t), weight_text(e.weights[t], 4)});
-  report.table({"frame", "weight"}, rows);
+    if (!e.names.empty()) rows.back().push_back(e.names[t]);
+  }
+  report.table(head, rows);
   return report.html();
 }
 
@@ -66,6 +71,7 @@ std::string explain_clip_file(const ClipExplanation& explanation, const std::fil
   if (ending == ".json") {
     Json json = prediction_json(explanation.prediction, explanation.labels);
     json["weights"] = value_to_json(explanation.weights);
+    if (!explanation.names.empty()) json["frames"] = explanation.names;
     return json.dump() + "\n";
   }
   return draw(film_strip(explanation), picture_format(path));
@@ -80,7 +86,7 @@ std::string explain_clip_text(const ClipExplanation& e, size_t columns) {
     text += message("frame ", t, '\t', weight_text(e.weights[t]), '\t');
     const auto bar = static_cast<size_t>(
         most > 0 ? std::lround(static_cast<float>(room) * std::abs(e.weights[t]) / most) : 0);
-    for (size_t i = 0; i < bar; ++i) text += "█";
+    for (size_t i = 0; i < bar; ++i) text += block_of(e.weights[t] < 0 ? -1 : 1);
     text += '\n';
   }
   return text;

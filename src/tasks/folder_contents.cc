@@ -1,5 +1,8 @@
 #include "tasks/folder_contents.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error_kinds.h"
 #include "data/marian_tokenizer.h"
 #include "data/sentence_modules.h"
@@ -7,8 +10,10 @@
 #include "io/weight_folder.h"
 #include "models/bert_folder.h"
 #include "models/marian.h"
+#include "nn/int8_weights.h"
 #include "tasks/folder_kinds.h"
 #include "tasks/model_folder.h"
+#include "tasks/picture_encoder.h"
 
 namespace fovea::tasks {
 namespace {
@@ -64,11 +69,22 @@ FolderContents pretrained_contents(const std::filesystem::path& folder) {
   return contents;
 }
 
-int64_t stored_numbers(const std::filesystem::path& weights) {
+// Whether no optimiser trains a stored tensor: the buffers of the layers and models (nn::Module::add_buffer), and what
+// belongs to the form in which it is stored. A file says nothing of it but by its names.
+bool is_buffer(const SafetensorsView& file, std::string_view name) {
+  constexpr std::array<std::string_view, 6> kBuffers = {"running_mean", "running_var", "num_batches_tracked",
+                                                        "target_scale", "steps",       "baseline"};
+  const std::string_view own = name.substr(name.rfind('.') + 1);
+  return std::find(kBuffers.begin(), kBuffers.end(), own) != kBuffers.end() || nn::is_scale(file, name);
+}
+
+// As training counts parameters.
+int64_t stored_parameters(const std::filesystem::path& weights) {
   const SafetensorsFile file(weights);
   int64_t count = 0;
   for (const TensorEntry& entry : (*file).entries())
-    count += static_cast<int64_t>(entry.end - entry.begin) / dtype_size(entry.dtype);
+    if (!is_buffer(*file, entry.name))
+      count += static_cast<int64_t>(entry.end - entry.begin) / dtype_size(entry.dtype);
   return count;
 }
 
@@ -79,7 +95,7 @@ FolderContents own_contents(const std::filesystem::path& folder) {
                           .kind = record.kind,
                           .model = config.model,
                           .compute = "float32",
-                          .parameters = stored_numbers(folder / "model.safetensors"),
+                          .parameters = stored_parameters(folder / "model.safetensors"),
                           .labels = {},
                           .abilities = {record.ability},
                           .settings = config.settings};
@@ -88,10 +104,18 @@ FolderContents own_contents(const std::filesystem::path& folder) {
     value_from_json(config.all["compute"], contents.compute, where + ": compute");
   if (config.all.contains("labels"))
     value_from_json(config.all["labels"], contents.labels, where + ": labels");
-  if (record.has_attention(config.model, config.settings)) contents.abilities.push_back(Ability::explain);
+  if (record.has_attention(config.model, config.settings, where))
+    contents.abilities.push_back(Ability::explain);
   // A MarianMT folder that was converted to int8 has its tokenizer still.
   if (contents.kind == FolderKind::translator && data::has_marian_tokenizers(folder))
     contents.languages = data::target_languages(folder);
+  if (contents.kind == FolderKind::captioner && !path_exists(folder / kEncoderFile)) {
+    contents.abilities.clear();
+    contents.lacks.push_back(
+        message(kEncoderFile,
+                ": nothing can be captioned without it; copy it from where the model was "
+                "trained, where it is beside model.safetensors"));
+  }
   return contents;
 }
 

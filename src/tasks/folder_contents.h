@@ -39,7 +39,7 @@ struct FolderContents {
   FolderKind kind = FolderKind::translator;
   std::string model;                        // "transformer", "lstm", "bert"
   std::string compute;                      // form of the stored weights: "float32" or "int8"
-  int64_t parameters = 0;                   // numbers in the weights file
+  int64_t parameters = 0;                   // as training counts them: without buffers
   std::vector<std::string> labels;          // of a classifier
   std::vector<Ability> abilities;           // in the order of the enum
   bool pretrained = false;                  // in Hugging Face's format rather than Fovea's

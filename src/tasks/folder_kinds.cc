@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error_kinds.h"
 #include "models/registry/captioners.h"
 #include "models/registry/classifiers.h"
 #include "models/registry/clip_classifiers.h"
@@ -19,7 +20,7 @@ namespace fovea::tasks {
 namespace {
 
 // A folder of the BERT family without a classifier shows nothing.
-bool no_attention(const std::string&, const Json&) {
+bool no_attention(const std::string&, const Json&, const std::string&) {
   return false;
 }
 // There is nothing to choose among.
@@ -126,8 +127,8 @@ std::string FolderContents::description() const {
 
 void FolderContents::require_can(Ability ability) const {
   if (can(ability)) return;
-  if (pretrained && kind == FolderKind::translator && !lacks.empty())
-    fail(folder.string(), " has no ", lacks[0]);
+  if ((kind == FolderKind::translator || kind == FolderKind::captioner) && !lacks.empty())
+    throw ModelError(message(folder.string(), " has no ", lacks[0]));
   const std::string is = message(description(), " (", model, ")");
   if (ability == Ability::explain && record_of(kind).trained_by != nullptr)
     fail(is, " without attention: there is nothing to explain");

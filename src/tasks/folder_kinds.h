@@ -17,8 +17,8 @@ struct KindRecord {
   const char* trained_by;  // the verb that makes one: "fovea train image"; null: none does
   Ability ability;         // what it is for
   InputForm input;
-  // Whether a model with these settings has weights to show.
-  bool (*has_attention)(const std::string& model, const Json& settings);
+  // Whether a model with these settings has weights to show. Throws Error beginning with `where`.
+  bool (*has_attention)(const std::string& model, const Json& settings, const std::string& where);
   // Throws Error for an option of explain that has no meaning for this kind. `is`: "DIR is an image classifier".
   void (*check_explain)(const ExplainOptions& options, const std::string& form, const std::string& is);
   // Opens it for `ability` or to explain.

@@ -12,6 +12,7 @@
 #include "attention/attention.h"
 #include "data/images.h"
 #include "explain/chart.h"
+#include "tasks/folder_contents.h"
 
 namespace fovea::tasks {
 namespace {
@@ -174,6 +175,9 @@ KernelCurve kernel_curve(const LoadedImageClassifier& loaded, const data::Pictur
 KernelCurve kernel_curve(const std::filesystem::path& folder, const std::vector<std::string>& files,
                          const std::vector<double>& scales, int64_t most) {
   require(most >= 0, "pictures: got ", most, ", wanted 0 (all) or more");
+  const FolderContents contents = look_into(folder);
+  require(contents.kind == FolderKind::image_classifier, contents.description(), " (", contents.model,
+          "); kernels needs an image classifier, as `fovea train image --gate sk` makes");
   const LoadedImageClassifier loaded = load_image_classifier(folder);
   require(loaded.config.contains("gate") && loaded.config["gate"] == "sk", folder.string(),
           " has no selective kernels to compare; train one with --gate sk");

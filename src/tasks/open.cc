@@ -38,6 +38,7 @@ Input read_input(const std::filesystem::path& path, InputForm form) {
     uint64_t bytes = 0;
     for (const std::filesystem::path& frame : data::frames_in(path)) {
       clip.frames.push_back(read_text(frame, kLargestInput));
+      clip.frame_names.push_back(frame.filename().string());
       bytes += clip.frames.back().size();
       require(bytes <= kLargestClip, path.string(), ": frames of more than ", kLargestClip >> 20,
               " MiB in all");

@@ -29,11 +29,13 @@ namespace fovea::tasks {
 
 // One text, one picture, one clip or one series.
 struct Input {
-  // UTF-8 text, the bytes of a PNG or JPEG file, or of a series the text of a table or of a case.
+  // UTF-8 text, the bytes of a PNG or JPEG file (for ships of a BMP file too), or of a series the text of a table or of a case.
   std::string content;
   std::string name = {};  // for messages and JSON: the name of a picture's file or a clip's folder
   // Of a clip: the bytes of its picture files, in order; content is then empty.
   std::vector<std::string> frames = {};
+  std::vector<std::string> frame_names =
+      {};  // of a clip that was read from a folder: the names of those files
 };
 // A file as an input, or a folder of frames as a clip. Throws FileError naming the file when it cannot be read, or when it
 // is a folder and `form` is not clip.

@@ -50,7 +50,8 @@ class OpenClipClassifier : public OpenFolder {
   Explanation explain(const Input& input, const ExplainOptions& options, const std::string& form,
                       size_t columns) const override {
     check_explain(contents(), options, form);
-    const ClipExplanation shown = explain_clip(model_, frames_of(input));
+    ClipExplanation shown = explain_clip(model_, frames_of(input));
+    shown.names = input.frame_names;
     return {
         prediction_text(shown.prediction, shown.labels),
         form.empty() ? explain_clip_text(shown, columns) : explain_clip_file(shown, "explanation" + form)};

@@ -14,6 +14,7 @@
 #include "io/safetensors.h"
 #include "models/registry/partitioners.h"
 #include "nn/weights.h"
+#include "tasks/folder_contents.h"
 #include "tasks/model_folder.h"
 
 namespace fovea::tasks {
@@ -149,6 +150,7 @@ infer::DetectionCounts evaluate_scenes(const LoadedPartitioner& loaded,
 }
 
 infer::DetectionCounts evaluate_partition(const std::filesystem::path& folder, const SceneSource& source) {
+  look_into(folder).require_can(Ability::partition);
   const LoadedPartitioner loaded = load_partition(folder);
   return evaluate_scenes(loaded, read_scenes(source, loaded.size));
 }
@@ -181,12 +183,12 @@ Json to_json(const infer::DetectionCounts& c) {
 }
 
 std::string to_text(const infer::DetectionCounts& c) {
-  return message("ships        ", c.ships, "\nfound        ", c.found, "\nprecision    ",
-                 fixed(100 * c.precision(), 2), " %\nrecall       ", fixed(100 * c.recall(), 2),
-                 " %\nF1           ", fixed(100 * c.f1(), 2), " %\nlocalisation ",
-                 c.matched > 0 ? fixed(c.localisation(), 2) + " pixels" : "-",
-                 ", mean error of bow and stern of the ships matched, in pictures fitted to the model's size\nreversed     ", c.reversed,
-                 " ships matched with bow and stern exchanged\n");
+  return message(
+      "ships        ", c.ships, "\nfound        ", c.found, "\nprecision    ", fixed(100 * c.precision(), 2),
+      " %\nrecall       ", fixed(100 * c.recall(), 2), " %\nF1           ", fixed(100 * c.f1(), 2),
+      " %\nlocalisation ", c.matched > 0 ? fixed(c.localisation(), 2) + " pixels" : "-",
+      ", mean error of bow and stern of the ships matched, in pictures fitted to the model's size\nreversed     ",
+      c.reversed, " ships matched with bow and stern exchanged\n");
 }
 
 }  // namespace fovea::tasks

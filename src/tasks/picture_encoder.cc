@@ -18,7 +18,6 @@ namespace {
 
 constexpr float kLargest = 6, kCodes = 65535;
 constexpr int64_t kLeastSize = 32, kMostSize = 1024;
-constexpr const char* kWeights = "encoder.safetensors";
 constexpr std::string_view kManifest = ".manifest.tsv", kFloats = ".f32";
 
 // What the two files' names have in common.
@@ -92,7 +91,7 @@ PictureEncoder read_encoder(const std::string& path, int64_t blocks, int64_t siz
 }
 
 void save_encoder(const fs::path& folder, const PictureEncoder& encoder) {
-  nn::save_weights(*encoder.network, folder / kWeights);
+  nn::save_weights(*encoder.network, folder / kEncoderFile);
 }
 
 Json encoder_json(const PictureEncoder& encoder) {
@@ -111,8 +110,8 @@ PictureEncoder load_encoder(const fs::path& folder, const Json& settings) {
   check_size(encoder.size, where);
   config.erase("picture_size");
   fields_from_json(config, encoder.config, where);
-  const fs::path weights = folder / kWeights;
-  require(path_exists(weights), folder.string(), ": its encoder is missing: there is no ", kWeights,
+  const fs::path weights = folder / kEncoderFile;
+  require(path_exists(weights), folder.string(), ": its encoder is missing: there is no ", kEncoderFile,
           "; copy it from where the model was trained, where it is beside model.safetensors");
   encoder.network = nn::load_network(weights, [&] {
     Rng rng(0);

@@ -37,6 +37,7 @@ struct PictureEncoder {
 // holds one pair of them. Throws Error saying what is missing.
 PictureEncoder read_encoder(const std::string& path, int64_t blocks, int64_t size);
 
+inline constexpr const char* kEncoderFile = "encoder.safetensors";
 // In a model folder: encoder.safetensors, and the settings under "encoder" in config.json.
 void save_encoder(const std::filesystem::path& folder, const PictureEncoder& encoder);
 Json encoder_json(const PictureEncoder& encoder);

@@ -19,12 +19,16 @@ using data::CaptionedPicture;
 struct Captioned {
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> captions;  // as data::caption_words() has them, never empty
+  int64_t wordless = 0;                            // captions left out: they have no words
 
   size_t size() const { return names.size(); }
   void add(const CaptionedPicture& picture) {
     std::vector<std::string> words;
     for (const std::string& caption : picture.captions)
-      if (std::string text = data::caption_words(caption); !text.empty()) words.push_back(std::move(text));
+      if (std::string text = data::caption_words(caption); !text.empty())
+        words.push_back(std::move(text));
+      else
+        ++wordless;
     if (words.empty()) return;
     names.push_back(picture.name);
     captions.push_back(std::move(words));
@@ -42,7 +46,11 @@ class Collection {
       }
     train = files.train.empty() ? with_pictures(observer) : listed(files.train);
     if (!files.valid.empty()) valid = listed(files.valid);
-    require(train.size() > 0, files.captions[0], ": no caption with words to learn from");
+    require(train.size() > 0, files.captions[0], ": got no caption with words (",
+            counted(train.wordless, "caption"),
+            " without words left out); wanted captions such as 'a dog runs'");
+    if (const int64_t wordless = train.wordless + valid.wordless; wordless > 0)
+      observer.on_note(message(counted(wordless, "caption"), " without words left out"));
   }
   const data::PictureFiles& pictures() const { return pictures_; }
 
@@ -59,8 +67,9 @@ class Collection {
       else
         ++missing;
     }
-    require(found.size() > 0, files_.images, " contains none of the pictures that ", files_.captions[0],
-            " names, such as ", in_quotes(all_[0].name));
+    require(missing < static_cast<int64_t>(all_.size()), files_.images,
+            " contains none of the pictures that ", files_.captions[0], " names, such as ",
+            in_quotes(all_[0].name));
     if (missing > 0)
       observer.on_note(message(counted(missing, "captioned picture"), " left out: not in ", files_.images));
     return found;
@@ -73,7 +82,7 @@ class Collection {
       require(pictures_.contains(name), path, ": ", in_quotes(name), " is not in ", files_.images);
       found.add(all_[place->second]);
     }
-    require(found.size() > 0, path, ": no picture with a caption");
+    require(found.size() > 0, path, ": no picture with a caption that has words");
     return found;
   }
 

@@ -46,7 +46,7 @@ struct GlimpseTraining {
             "scene) or cluttered (translated, with fragments of other pictures)"},
         Field{
             "size", &T::size,
-            "side of a scene in pixels; plain: pictures of a folder are resized to it, IDX files keep their size"},
+            "side of a scene in pixels; plain: pictures of a folder or tar are resized to it, IDX files keep their size"},
         Field{"fragments", &T::fragments, "cluttered: number of 8 x 8 fragments of other pictures"},
         Field{
             "clutter", &T::clutter,
@@ -65,7 +65,7 @@ struct GlimpseTraining {
   static constexpr Choices kChoices[] = {
       {"scene", "plain, translated, cluttered"}, {"clutter", "blended, behind"}, {"schedule", kSchedules}};
   static constexpr std::pair<const char*, const char*> kDefaults[] = {
-      {"size", "60; plain scenes have the size of their pictures"},
+      {"size", "60; plain: 64 for a folder or tar, that of the pictures for IDX files"},
       {"fragments", "4 with --scene cluttered"},
       {"clutter", "blended with --scene cluttered"}};
   static train::TrainOptions options() { return {.clip_norm = 5, .log_every = 100, .validations = 20}; }

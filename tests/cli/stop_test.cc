@@ -29,7 +29,7 @@ struct Kind {
   std::vector<std::string> arguments;  // after `fovea`
 };
 
-constexpr int kStops = 14;  // of each of the seventeen kinds: 238
+constexpr int kStops = 14;  // of each of the nineteen kinds: 266
 constexpr int64_t kManySteps = 1'000'000;
 
 // Data of all kinds, as small as they can be.
@@ -252,9 +252,11 @@ INSTANTIATE_TEST_SUITE_P(
                     classify("lstm"), classify("han"), classify("transformer"), pictures("image", {}),
                     pictures("image", {"--model", "vit", "--patch", "4"}, "image_vit"),
                     pictures("glimpse", {"--patch", "4", "--glimpses", "2", "--batch", "8"}),
+                    pictures("glimpse", {"--model", "soft", "--grid", "3", "--patch", "4", "--batch", "8"},
+                             "glimpse_soft"),
                     pictures("clip",
                              {"--clips", "12", "--test-clips", "4", "--target", "1", "--filters", "2"}),
-                    caption("soft"), caption("hard"),
+                    caption("soft"), caption("hard"), caption("gumbel"),
                     Kind{"partition",
                          {"train", "partition", "--train", "scenes", "--valid", "scenes", "--scenes", "8",
                           "--valid-scenes", "2", "--size", "64"}},

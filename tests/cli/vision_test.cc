@@ -103,7 +103,9 @@ TEST_F(Vision, WhatDoesNotApplyIsRefusedInOneLine) {
       {"train clip --train @images @labels --out @x --size 30", "size does not apply"},
       {"train clip --train @images @labels --out @x --grey", "grey does not apply"},
       {"train clip --train @clip --out @x --clips 30", "clips does not apply"},
-      {"train clip --train @images --out @x", "not UTF-8"},
+      {"train clip --train @images --out @x",
+       "not a list file; wanted a list file, a folder of clips (unpack an archive first), or two IDX files"},
+      {"train glimpse --train @images @labels --out @x --deviation 0", "deviation is 0, wanted 0.0001 to 10"},
       {"train clip --train @images @labels --out @x --target 7", "'7' is not a class"},
   };
   for (const auto& [arguments, said] : table) {

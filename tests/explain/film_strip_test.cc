@@ -26,6 +26,13 @@ TEST(FilmStrip, IsDrawnInEachFormatWithTheWeightOfEveryFrame) {
   for (const char* text : {"positive, 90 %", "0.62", "0.25"}) EXPECT_THAT(svg, HasSubstr(text));
 }
 
+TEST(FilmStrip, NegativeWeightsAreToldFromPositiveOnes) {
+  FilmStrip strip = three_frames();
+  EXPECT_THAT(draw(strip, PictureFormat::svg), testing::Not(HasSubstr("negative")));
+  strip.weights[0] = -0.125f;
+  EXPECT_THAT(draw(strip, PictureFormat::svg), HasSubstr("red: negative weights"));
+}
+
 TEST(FilmStrip, WrapsLongClips) {
   FilmStrip strip = three_frames();
   const std::string one_row = draw(strip, PictureFormat::png);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string>
+
 #include "base/error.h"
 
 namespace fovea {
@@ -45,6 +48,27 @@ TEST(GlimpseFigure, GlimpsesAtTheSamePlaceShareADot) {
   GlimpseFigure figure = two_glimpses();
   figure.steps = {figure.steps[0], figure.steps[0], figure.steps[1], figure.steps[0]};
   EXPECT_THAT(draw(figure, PictureFormat::svg), HasSubstr(">1-2, 4</text>"));
+}
+
+// The line on which a text of an SVG file stands.
+double line_of(const std::string& svg, const std::string& text) {
+  const size_t end = svg.find(")\">" + text + "</text>");
+  if (end == std::string::npos) return -1;
+  return std::stod(svg.substr(svg.rfind(' ', end) + 1));
+}
+
+TEST(GlimpseFigure, ALongTagThatWouldHideAnotherIsShifted) {
+  GlimpseFigure figure = two_glimpses();
+  GlimpseStep here = figure.steps[1], beside = here;
+  beside.windows[0].left += 1;
+  figure.steps = {here, here, beside, here, here, beside};
+  const std::string svg = draw(figure, PictureFormat::svg);
+  const double first = line_of(svg, "1-2, 4-5"), second = line_of(svg, "3, 6");
+  ASSERT_GT(first, 0);
+  EXPECT_GE(std::abs(first - second), 15);
+  figure.steps = {here, beside};
+  const std::string apart = draw(figure, PictureFormat::svg);
+  EXPECT_EQ(line_of(apart, "1"), line_of(apart, "2")) << "short ones stay in their place";
 }
 
 TEST(GlimpseFigure, ManyClassesAreCutToTheLikeliest) {

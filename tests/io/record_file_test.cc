@@ -77,6 +77,15 @@ TEST_F(RecordFileTest, AKilledWriterLosesOneRecordAtMost) {
   }
 }
 
+TEST_F(RecordFileTest, AFileThatGotNoRecordIsRemoved) {
+  { const RecordFile file(path_, form()); }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  { RecordFile(path_, form()).add(key(1), record(1)); }
+  EXPECT_TRUE(std::filesystem::exists(path_));
+  { const RecordFile file(path_, form()); }
+  EXPECT_EQ(RecordFile(path_, form()).size(), 1);
+}
+
 // A disk that was full when the file was made leaves a part of the header.
 TEST_F(RecordFileTest, AnUnfinishedHeaderIsWrittenAgain) {
   fill(1, 1);

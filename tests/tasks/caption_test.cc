@@ -179,6 +179,9 @@ TEST_F(CaptionTest, WordsAreShownOnTheGridThatTheModelSees) {
     EXPECT_LT(word.gate, 1);
   }
   EXPECT_EQ(text, shown.caption.text);
+  EXPECT_NEAR(explain_caption(loaded, pixels, text, 1).caption.score, shown.caption.score, 1e-3)
+      << "given or written";
+  EXPECT_EQ(look_into(files_.out).parameters, loaded.network->parameter_count());
   const OverlayFigure figure = words_figure(shown, false), smooth = words_figure(shown, true);
   ASSERT_EQ(figure.panels.size(), shown.words.size() + 1);
   // A cell is one colour on the true grid: 8 x 8 pixels here.
@@ -255,6 +258,12 @@ TEST_F(CaptionTest, RefusesWhatItCannotUseNamingIt) {
                 f.train = f.valid = "";
               }),
               HasSubstr("contains none of the pictures that"));
+  write_atomically(folder_ / "dots.txt", "1.png\t...\n");
+  EXPECT_THAT(fault([&](auto& f, auto&, auto&) {
+                f.captions = {path("dots.txt")};
+                f.train = f.valid = "";
+              }),
+              HasSubstr("dots.txt: got no caption with words (1 caption without words left out); wanted"));
   EXPECT_THAT(fault([&](auto& f, auto&, auto&) {
                 f.captions = {path("captions.txt"), path("captions.txt")};
               }),
@@ -271,13 +280,22 @@ TEST_F(CaptionTest, RefusesWhatItCannotUseNamingIt) {
   EXPECT_FALSE(fs::exists(files_.out / "model.safetensors"));
 
   write_atomically(folder_ / "images/3.png", "no picture");
+  files_.out = folder_ / "damaged";
   EXPECT_THAT(error_of([&] { train(); }), HasSubstr("3.png"));
+  EXPECT_FALSE(fs::exists(files_.out)) << "no feature was computed";
+  files_.out = folder_ / "model";
   models::write_captioned_pictures(folder_, 40);
   options_.steps = 2;
   train();
   fs::rename(files_.out / "encoder.safetensors", folder_ / "encoder.safetensors");
   EXPECT_THAT(error_of([&] { load_captioner(files_.out); }),
               HasSubstr("its encoder is missing: there is no encoder.safetensors; copy it from where"));
+  const FolderContents incomplete = look_into(files_.out);
+  EXPECT_TRUE(incomplete.abilities.empty());
+  ASSERT_EQ(incomplete.lacks.size(), 1u);
+  EXPECT_THAT(incomplete.lacks[0], HasSubstr("encoder.safetensors: nothing can be captioned without it"));
+  EXPECT_THAT(error_of([&] { open(files_.out, {.purpose = Ability::caption}); }),
+              HasSubstr("has no encoder.safetensors: nothing can be captioned without it"));
   fs::rename(folder_ / "encoder.safetensors", files_.out / "encoder.safetensors");
   const Json whole = load_json(files_.out / "config.json");
   for (const auto& [name, value, wanted] :

@@ -92,6 +92,10 @@ TEST_F(ClipTest, BagsAreLearntAndAttentionFindsTheirKeys) {
     EXPECT_GT(evaluation.details[0].second, 0.5) << "weight on the pictures that make a bag positive";
     for (const char* form : {".png", ".svg", ".pdf", ".html", ".json", ".txt", ""})
       EXPECT_FALSE(model->explain(clip, {}, form).content.empty()) << form;
+    const Json json = Json::parse(model->explain(clip, {}, ".json").content);
+    ASSERT_EQ(json["frames"].size(), json["weights"].size());
+    EXPECT_EQ(json["frames"][1], "001.png");
+    EXPECT_THAT(model->explain(clip, {}, ".txt").content, HasSubstr("\t001.png\n"));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error_kinds.h"
+#include "base/error_of.h"
 #include "base/parallel.h"
 #include "base/stop_check.h"
 #include "data/pictures.h"
@@ -53,6 +54,8 @@ TEST_F(OpenTest, KnowsWhatAFolderHolds) {
   EXPECT_EQ(holds("texts"), FolderKind::text_classifier);
   EXPECT_EQ(holds("pictures"), FolderKind::image_classifier);
   EXPECT_EQ(holds("encoder"), FolderKind::encoder);
+  EXPECT_EQ(look_into(*folder_ / "pictures").parameters,
+            untrained_image_classifier().network->parameter_count());
   EXPECT_TRUE(look_into(*folder_ / "encoder").can(Ability::fill));
   EXPECT_FALSE(look_into(*folder_ / "texts").can(Ability::translate));
 }
@@ -139,6 +142,15 @@ TEST_F(OpenTest, AnInputThatCannotBeUsedSpoilsNoOther) {
   EXPECT_EQ(answers[2].prediction.probabilities, alone.prediction.probabilities);
   const Input broken{"no picture", "b.png"};
   EXPECT_THAT(open(*folder_ / "pictures")->answer({&broken, 1}, {})[0].error, HasSubstr("b.png"));
+}
+
+TEST_F(OpenTest, AnUnknownSettingIsReportedWithItsFolder) {
+  const std::filesystem::path folder = *folder_ / "unknown";
+  save_image_classifier(folder, untrained_image_classifier());
+  Json config = load_json(folder / "config.json");
+  config["settings"]["colour"] = 3;
+  save_json(folder / "config.json", config);
+  EXPECT_THAT(error_of([&] { open(folder); }), HasSubstr((folder / "config.json").string() + ":"));
 }
 
 TEST_F(OpenTest, ErrorsCanBeToldApart) {

@@ -85,6 +85,7 @@ TEST_F(PartitionTest, LearnsToFindShipsAndShowsItsMaps) {
     EXPECT_FALSE(explain_partition_file(seen, name).empty()) << name;
   EXPECT_THAT(explain_partition_text(seen), HasSubstr("B bow, S stern"));
 
+  EXPECT_EQ(look_into(files_.out).parameters, loaded.network->parameter_count());
   const auto model = open(files_.out);
   const Input picture{draw_pixels(96, 96, known[0].image.pixels, PictureFormat::png), "a.png"};
   const Answer answer = model->answer({&picture, 1}, {})[0];
