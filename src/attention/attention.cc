@@ -353,7 +353,8 @@ Var reinforce_loss(const Var& log_probability, const Tensor& reward, const Tenso
   const Shape& shape = log_probability.shape();
   const int64_t count = std::max<int64_t>(1, shape.count());
   for (const Tensor* t : {&reward, &baseline}) {
-    require(t->defined(), "reinforce_loss: got no reward or no baseline, wanted ", shape, " or a single number");
+    require(t->defined(), "reinforce_loss: got no reward or no baseline, wanted ", shape,
+            " or a single number");
     require(t->count() == 1 || t->shape() == shape, "reinforce_loss: got a reward or baseline of shape ",
             t->shape(), ", wanted ", shape, " or a single number");
   }

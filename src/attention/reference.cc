@@ -397,11 +397,11 @@ void for_each_row(const Inputs& in, const F& f) {
 }
 
 void check_sizes(const Inputs& in) {
-  require(in.heads > 0 && in.kv_heads > 0 && in.heads % in.kv_heads == 0, "reference attention: got ", in.heads,
-          " heads and ", in.kv_heads, " key heads, wanted a multiple");
+  require(in.heads > 0 && in.kv_heads > 0 && in.heads % in.kv_heads == 0, "reference attention: got ",
+          in.heads, " heads and ", in.kv_heads, " key heads, wanted a multiple");
   const auto check = [](const char* name, const Array& got, int64_t wanted) {
-    require(static_cast<int64_t>(got.size()) == wanted, "reference attention: got ", got.size(), " numbers for ",
-            name, ", wanted ", wanted);
+    require(static_cast<int64_t>(got.size()) == wanted, "reference attention: got ", got.size(),
+            " numbers for ", name, ", wanted ", wanted);
   };
   check("q", in.q, in.batch * in.heads * in.queries * in.d);
   check("k", in.k, in.batch * in.kv_heads * in.keys * in.dk);

@@ -144,15 +144,16 @@ void backward(const Layer& layer, std::span<const Tensor> grads) {
 void check_packed(RecurrentCell cell, const Var& x, std::span<const int64_t> lengths) {
   require(x.rank() == 2, name_of(cell), ": got input of shape ", x.shape(),
           ", wanted packed tokens [tokens, input]");
+  for (const int64_t length : lengths)
+    require(length >= 0, name_of(cell), ": got a length of ", length, ", wanted 0 or more");
   int64_t left = x.size(0);
   for (const int64_t length : lengths) {
-    require(length >= 0, name_of(cell), ": got a length of ", length, ", wanted 0 or more");
     require(length <= left, name_of(cell), ": the lengths add up to more than the ", x.size(0),
             " tokens of the input");
     left -= length;
   }
-  require(left == 0, name_of(cell), ": the lengths add up to ", x.size(0) - left, " tokens, but the input has ",
-          x.size(0));
+  require(left == 0, name_of(cell), ": the lengths add up to ", x.size(0) - left,
+          " tokens, but the input has ", x.size(0));
 }
 
 RecurrentOutput recurrent_layer(RecurrentCell cell, const Var& x, std::span<const int64_t> lengths,

@@ -137,7 +137,8 @@ void Var::add_grad(RowSparse gradient) const {
   const auto count = static_cast<int64_t>(gradient.rows.size());
   require(rank() == 2 && gradient.values.defined() && gradient.values.shape() == Shape{count, size(1)},
           "add_grad: got a gradient of ", count, " rows with values of shape ",
-          gradient.values.defined() ? gradient.values.shape() : Shape{}, ", wanted a row of ", shape(), " for each");
+          gradient.values.defined() ? gradient.values.shape() : Shape{}, ", wanted a row of ", shape(),
+          " for each");
   for (size_t i = 0; i < gradient.rows.size(); ++i)
     require(gradient.rows[i] >= 0 && gradient.rows[i] < size(0) &&
                 (i == 0 || gradient.rows[i - 1] < gradient.rows[i]),
@@ -183,9 +184,10 @@ void Var::backward(Tensor seed) const {
   std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, decltype(older)> queue(
       older);
   const auto enqueue = [&](const std::shared_ptr<Node>& node) {
-    require(!node->spent,
-            "backward: an earlier backward() went through a part of this graph, which frees it; add the losses and "
-            "call backward() once");
+    require(
+        !node->spent,
+        "backward: an earlier backward() went through a part of this graph, which frees it; add the losses and "
+        "call backward() once");
     if (node->queued || !node->backward) return;
     node->queued = true;
     queue.push(node);

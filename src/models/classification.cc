@@ -31,7 +31,8 @@ void ClassificationModel::read_as(data::LabelForm form) {
 }
 
 void ClassificationModel::set_target_scale(float mean, float deviation) {
-  require(target_scale_.defined(), "a scale of targets needs a model that predicts numbers: call read_as() first");
+  require(target_scale_.defined(),
+          "a scale of targets needs a model that predicts numbers: call read_as() first");
   require(deviation > 0, "numbers to predict: a deviation of ", deviation, ", wanted one above 0");
   float* const scale = target_scale_.value().data();
   scale[0] = deviation;

@@ -8,8 +8,8 @@
 namespace fovea::models {
 
 void check_step(std::span<const int32_t> tokens, int64_t rows) {
-  require(static_cast<int64_t>(tokens.size()) == rows, "decoder step: got ", tokens.size(), " tokens for ", rows,
-          " rows, wanted one for each");
+  require(static_cast<int64_t>(tokens.size()) == rows, "decoder step: got ", tokens.size(), " tokens for ",
+          rows, " rows, wanted one for each");
 }
 
 std::vector<float> sequence_losses(const Var& states, const OutputLayer& output,

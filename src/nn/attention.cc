@@ -356,7 +356,8 @@ void MultiHeadAttention::fill(KeyValueCache& cache, const Var& source) const {
 Var MultiHeadAttention::attend_cached(const Var& x, const Call& call) const {
   require(call.rows != nullptr, kNoRows);
   require(call.cache->slot_count() >= call.rows->slot_count(), "attention: got a cache of ",
-          call.cache->slot_count(), " keys for rows that see ", call.rows->slot_count(), ", wanted one that was filled");
+          call.cache->slot_count(), " keys for rows that see ", call.rows->slot_count(),
+          ", wanted one that was filled");
   const int64_t rows = call.rows->rows(), width = options_.width, keys = options_.kv_heads * head_width_;
   require(x.size(0) * x.size(1) == rows, "attention: got ", x.shape(), " for a step of ", rows, " rows");
   const Tensor q(x.shape()), out(x.shape());

@@ -1,3 +1,4 @@
+// Pooling by a learned query: the scores and selections that a query which is the same for all texts can have.
 #include "nn/attention_pooling.h"
 
 #include <cmath>

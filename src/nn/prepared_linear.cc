@@ -94,8 +94,8 @@ void PreparedLinear::multiply(const Block& block) const {
 void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
                          FunctionRef<void(int64_t, int64_t, int64_t, int64_t)> after) const {
   FOVEA_ASSERT(x.is_contiguous());
-  require(x.rank() >= 1 && x.size(-1) == in_, "linear layer: got input of shape ", x.shape(), ", wanted ", in_,
-          " features in its last axis");
+  require(x.rank() >= 1 && x.size(-1) == in_, "linear layer: got input of shape ", x.shape(), ", wanted ",
+          in_, " features in its last axis");
   const int64_t rows = x.shape().count(0, x.rank() - 1);
   const bool int8 = compute_ == Compute::int8;
   const kernels::Int8Kernels& kernels = kernels::int8_kernels();
@@ -108,10 +108,11 @@ void PreparedLinear::run(const Tensor& x, float* y, int64_t unit,
     q = reinterpret_cast<int32_t*>(quantised.data());
     zeros = q + rows * groups;
     scales = quantised.data() + rows * (groups + 1);
-    parallel_for(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, in_)), [&](int64_t begin, int64_t end) {
-      kernels.quantize_rows(end - begin, in_, x.data() + begin * in_, q + begin * groups, scales + begin,
-                            zeros + begin);
-    });
+    parallel_for(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, in_)),
+                 [&](int64_t begin, int64_t end) {
+                   kernels.quantize_rows(end - begin, in_, x.data() + begin * in_, q + begin * groups,
+                                         scales + begin, zeros + begin);
+                 });
   }
   // A part has 2^18 products at least, and there are no more parts of a block of rows than kParts.
   unit = std::max(unit, int8 ? kernels.panel_columns : kernels::packed_gemm_kernels().panel_columns);

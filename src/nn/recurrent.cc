@@ -105,7 +105,8 @@ RecurrentOutput Recurrent::run_prepared(int64_t layer, const Var& x, std::span<c
   const int64_t hidden = options_.hidden, count = directions();
   check_packed(cell_, x, lengths);
   const int64_t input = layer == 0 ? options_.input : count * hidden;
-  require(x.size(1) == input, "recurrent layer: got input of shape ", x.shape(), ", wanted [tokens, ", input, "]");
+  require(x.size(1) == input, "recurrent layer: got input of shape ", x.shape(), ", wanted [tokens, ", input,
+          "]");
   const auto sequences = static_cast<int64_t>(lengths.size());
   const bool lstm = cell_ == RecurrentCell::lstm;
   const Tensor in = x.value().contiguous();

@@ -89,8 +89,9 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerOptions& optio
 Stream TransformerEncoderLayer::step(const Stream& stream, const LayerNorm* next, Context& context,
                                      const Visibility& visible, const LayerPlace& place) const {
   const auto layer = static_cast<size_t>(place.layer);
-  require(visible.self_of_layers.empty() || layer < visible.self_of_layers.size(), "Transformer: got patterns for ",
-          visible.self_of_layers.size(), " layers, but there is a layer ", layer);
+  require(visible.self_of_layers.empty() || layer < visible.self_of_layers.size(),
+          "Transformer: got patterns for ", visible.self_of_layers.size(), " layers, but there is a layer ",
+          layer);
   const std::string name = join(place.name, "self");
   const Var attended =
       self_attn(input_of(stream, norm_first_), context,

@@ -404,7 +404,7 @@ TEST(LabelledNumbers, AreReadWithAndWithoutAHeader) {
   EXPECT_THAT(broken(folder, "c.tsv", "3.5\ta b\nfour\tc d\n1\te f\n", numbers),
               HasSubstr("c.tsv, line 2: the label 'four' is not a number"));
   EXPECT_THAT(broken(folder, "d.tsv", "1\ta b\n1e99\tc d\n", numbers),
-              HasSubstr("d.tsv, line 2: the label '1e99'"));
+              HasSubstr("d.tsv, line 2: got the label '1e99', which is too large"));
   const LabelledText some = read_labelled(folder.write("e.tsv", "1\ta b\nx\tc d\n2\te f\n"),
                                           {.skip_bad = true, .form = LabelForm::number});
   EXPECT_THAT(some.numbers, ElementsAre(1.0f, 2.0f));

@@ -298,11 +298,21 @@ std::vector<Mistake> mistakes_in_use() {
     lstm(Var(tokens), lengths, context);
   };
   return {
-      {"input of another width", [=] { read(Tensor::zeros({2, 5}), {2}); }},
-      {"lengths that are too long", [=] { read(x, {1, 1000000}); }},
+      {"input of another width",
+       [=] {
+         read(Tensor::zeros({2, 5}), {2});
+       }},
+      {"lengths that are too long",
+       [=] {
+         read(x, {1, 1000000});
+       }},
       {"lengths that are too short", [=] { read(x, {1}); }},
-      {"a negative length", [=] { read(x, {3, -1}); }},
-      {"a linear layer's input of another width", [] {
+      {"a negative length",
+       [=] {
+         read(x, {3, -1});
+       }},
+      {"a linear layer's input of another width",
+       [] {
          const NoGrad no_grad;
          linear(Var(Tensor::zeros({2, 5})));
        }},
@@ -348,9 +358,13 @@ std::vector<Mistake> mistakes_in_use() {
          encoder(Var(Tensor::zeros({1, 2, 8})), context, {.self_of_layers = one});
        }},
       {"sentences longer than their memory",
-       [] { decoder.start(Var(Tensor::zeros({1, 2, 8})), std::array<int64_t, 1>{30}); }},
+       [] {
+         decoder.start(Var(Tensor::zeros({1, 2, 8})), std::array<int64_t, 1>{30});
+       }},
       {"a gradient of rows that there are not",
-       [] { zeros({2, 3}).add_grad(RowSparse{{5}, Tensor::zeros({1, 3})}); }},
+       [] {
+         zeros({2, 3}).add_grad(RowSparse{{5}, Tensor::zeros({1, 3})});
+       }},
       {"a reward of nothing", [] { reinforce_loss(zeros({}), {}, Tensor::zeros({})); }},
       {"a second backward pass",
        [] {
