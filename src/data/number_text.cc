@@ -39,10 +39,13 @@ std::optional<float> number_of(std::string_view field) {
 bool is_too_large(std::string_view field) {
   field = strip(field);
   if (!field.empty() && field[0] == '+') field.remove_prefix(1);
-  long double value = 0;  // a double would not tell 1e400 from what is no number
+  double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  return error == std::errc() && end == field.data() + field.size() && std::isfinite(value) &&
-         std::abs(value) > static_cast<long double>(std::numeric_limits<float>::max());
+  if (end != field.data() + field.size()) return false;
+  // Out of a double's range: 1e400, or 1e-400.
+  if (error == std::errc::result_out_of_range) return field.find('-', 1) == std::string_view::npos;
+  return error == std::errc() && std::isfinite(value) &&
+         std::abs(value) > double{std::numeric_limits<float>::max()};
 }
 
 }  // namespace fovea::data
