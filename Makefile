@@ -81,9 +81,9 @@ arm64: packages ## cross-build for 64-bit ARM; run the unit, kernel and gradient
 	@scripts/arm64-root $(CURDIR)/build/arm64-root
 	@scripts/configure arm64
 	@cmake --build build/arm64 -j $(JOBS) --target quick_tests
-	@# The speed that an emulator reaches says nothing about the kernels.
+	@# The speed that an emulator reaches says nothing about the kernels; trainings take up to a quarter of an hour in it.
 	@GTEST_FILTER=-MeasureFma.FindsAPositiveRate ctest --test-dir build/arm64 --output-on-failure -j $(JOBS) \
-	  -L 'unit|per_isa|grad' -LE 'slow|install|browser'
+	  -L 'unit|per_isa|grad' -LE 'slow|install|browser' --timeout 7200
 
 docs: build ## write the C++ reference to build/docs/html
 	@scripts/packages scripts/packages-docs.txt
