@@ -1,11 +1,15 @@
 // Parses and checks safetensors headers, converts tensors to float32, and writes files.
 #include "io/safetensors.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -350,14 +354,44 @@ int64_t SafetensorsView::element_count() const {
   return count;
 }
 
+// The file, and what was made of it, so that two tensors of one name are one block of memory.
+struct SafetensorsFile::Mapping {
+  explicit Mapping(const std::filesystem::path& path) : file(path) {}
+  MappedFile file;
+  std::mutex mutex;
+  std::unordered_map<const std::byte*, std::weak_ptr<float[]>> tensors;
+};
+
+namespace {
+
+// Whole pages alone: those at the ends hold other tensors too.
+void give_back_pages(std::span<const std::byte> bytes) noexcept {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = (address + page - 1) / page * page, end = (address + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : mapping_(std::make_shared<Mapping>(path)), view_(mapping_->file.bytes(), path.string()) {}
+
 Tensor SafetensorsFile::mapped(const std::string& name) const {
   const TensorEntry& found = view_.entry(name);
-  const std::byte* const bytes = view_.bytes(found).data();
+  const std::span<const std::byte> bytes = view_.bytes(found);
   if (found.dtype != Dtype::f32 || found.shape.count() == 0 ||
-      reinterpret_cast<uintptr_t>(bytes) % alignof(float) != 0)
+      reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) != 0)
     return view_.tensor(name);
-  float* const data = reinterpret_cast<float*>(const_cast<std::byte*>(bytes));
-  return Tensor::wrap({file_, data}, data, found.shape);
+  float* const data = reinterpret_cast<float*>(const_cast<std::byte*>(bytes.data()));
+  const std::lock_guard lock(mapping_->mutex);
+  std::weak_ptr<float[]>& known = mapping_->tensors[bytes.data()];
+  std::shared_ptr<float[]> owner = known.lock();
+  if (!owner) {
+    owner = std::shared_ptr<float[]>(data, [mapping = mapping_, bytes](float*) { give_back_pages(bytes); });
+    known = owner;
+  }
+  return Tensor::wrap(std::move(owner), data, found.shape);
 }
 
 TensorToWrite TensorToWrite::floats(std::string name, const Tensor& tensor) {

@@ -82,18 +82,18 @@ class SafetensorsView {
 // A mapped file together with its view. Several threads may read one at once.
 class SafetensorsFile {
  public:
-  explicit SafetensorsFile(const std::filesystem::path& path)
-      : file_(std::make_shared<const MappedFile>(path)), view_(file_->bytes(), path.string()) {}
+  explicit SafetensorsFile(const std::filesystem::path& path);
   const SafetensorsView& operator*() const { return view_; }
   const SafetensorsView* operator->() const { return &view_; }
 
   // A tensor as float32. One of float32 is the file's own memory, not a copy: it may outlive this object, and
-  // writing to it changes no file. The file must not be changed in place while it is in use; files that Fovea
-  // writes are replaced whole.
+  // writing to it changes no file. Its pages go back to the system with the last tensor that uses them. The file must not
+  // be changed in place while it is in use; files that Fovea writes are replaced whole.
   Tensor mapped(const std::string& name) const;
 
  private:
-  std::shared_ptr<const MappedFile> file_;
+  struct Mapping;
+  std::shared_ptr<Mapping> mapping_;
   SafetensorsView view_;
 };
 

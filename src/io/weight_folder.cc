@@ -1,8 +1,5 @@
 #include "io/weight_folder.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <set>
 
 #include "io/file.h"
@@ -78,16 +75,6 @@ Tensor WeightFolder::tensor(const std::string& name) const {
   Tensor tensor = file_of(name)->mapped(name);
   require_finite(tensor, name, where_);
   return tensor;
-}
-
-void WeightFolder::release(const std::string& name) const {
-  const SafetensorsFile& file = *file_of(name);
-  const std::span<const std::byte> bytes = file->bytes(file->entry(name));
-  // Whole pages alone: those at the ends hold other tensors too.
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  const uintptr_t begin = (address + page - 1) / page * page, end = (address + bytes.size()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 const SafetensorsFile* WeightFolder::file_of(const std::string& name) const {

@@ -23,9 +23,6 @@ class WeightFolder {
   // Both throw Error when there is no such tensor; tensor() also when it holds NaN or infinity.
   const TensorEntry& entry(const std::string& name) const { return (*file_of(name))->entry(name); }
   Tensor tensor(const std::string& name) const;
-  // Gives the memory of a tensor back to the system: for one that was copied and is not used any more. Its file stays
-  // open: tensor() reads it again.
-  void release(const std::string& name) const;
   // In the order of the files.
   const std::vector<std::string>& names() const { return names_; }
   // Elements of all tensors together: no model read from here is larger.

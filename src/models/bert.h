@@ -153,9 +153,8 @@ class Bert : public nn::Module {
   // hidden: [tokens, E] -> [texts, 2]: the second text of a pair follows the first, or does not.
   Var next_logits(const Var& hidden, std::span<const int64_t> lengths) const;
 
-  // Keeps a layer packed whose matrices have no values any more (WeightReader): the network can only be used then, and
-  // neither be trained nor saved.
-  void keep_packed(nn::Prepared layer) { packed_layers_.push_back(std::move(layer)); }
+  // Keeps a layer prepared whose matrices were dropped (WeightReader): the network can only be used then.
+  void keep_prepared(nn::Prepared layer) { prepared_layers_.push_back(std::move(layer)); }
 
   // Draws the named parameters again.
   void draw(std::span<const nn::NamedParameter> parameters, Rng& rng) const;
@@ -203,7 +202,7 @@ class Bert : public nn::Module {
   BertHeads heads_;
   data::GlobalTokens global_;
   nn::Projection token_output_;  // of masked_lm
-  std::vector<nn::Prepared> packed_layers_;
+  std::vector<nn::Prepared> prepared_layers_;
 };
 
 }  // namespace fovea::models

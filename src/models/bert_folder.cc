@@ -179,23 +179,18 @@ LoadedBert load_bert(const fs::path& folder, Rng& rng, const std::optional<BertH
   std::unordered_map<std::string, Var> fresh;
   for (const auto& [name, parameter] : loaded.network->parameters()) fresh.emplace(name, parameter);
   const std::vector<BertName> wanted = names_to_read(config, loaded.network->heads(), there, names);
-  WeightReader reader(weights, use);
+  const WeightReader reader(weights, use);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const auto place = fresh.find(wanted[i].ours);
     FOVEA_ASSERT(place != fresh.end());
     const Var parameter = place->second;
     fresh.erase(place);
     const std::vector<std::string> parts = parts_of(weights, names, wanted[i]);
+    reader.take(parameter, parts);
     const int64_t layer = layer_of(wanted[i]);
-    if (layer < 0) {
-      reader.take(parameter, parts);
-      continue;
-    }
-    reader.take_in_layer(parameter, parts);
-    if (i + 1 < wanted.size() && layer_of(wanted[i + 1]) == layer) continue;
-    auto packed = reader.finish(*loaded.network->encoder.layers.at(static_cast<size_t>(layer)),
-                                loaded.network->relative_bias);
-    if (packed) loaded.network->keep_packed(std::move(*packed));
+    if (layer < 0 || (i + 1 < wanted.size() && layer_of(wanted[i + 1]) == layer)) continue;
+    auto prepared = reader.finish(*loaded.network->encoder.layers.at(static_cast<size_t>(layer)));
+    if (prepared) loaded.network->keep_prepared(std::move(*prepared));
   }
   std::vector<nn::NamedParameter> drawn;
   for (const nn::NamedParameter& parameter : loaded.network->parameters()) {

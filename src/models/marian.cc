@@ -220,16 +220,16 @@ std::unique_ptr<Transformer> load_marian(const fs::path& folder, const MarianCon
   }
   std::unordered_map<std::string, Var> places;
   for (const auto& [name, parameter] : network->parameters()) places.emplace(name, parameter);
-  WeightReader reader(weights, use);
+  const WeightReader reader(weights, use);
   for (const auto& [decoder, index, names] : layers) {
     for (const Name& name : names) {
       for (const std::string& theirs : name.theirs)
         require(weights.contains(theirs), weights.where(), ": no tensor ", in_quotes(theirs));
-      reader.take_in_layer(places.at(name.ours), name.theirs);
+      reader.take(places.at(name.ours), name.theirs);
     }
-    auto packed = decoder ? reader.finish(*network->decoder.layers.at(index))
-                          : reader.finish(*network->encoder.layers.at(index));
-    if (packed) network->keep_packed(std::move(*packed));
+    auto prepared = decoder ? reader.finish(*network->decoder.layers.at(index))
+                            : reader.finish(*network->encoder.layers.at(index));
+    if (prepared) network->keep_prepared(std::move(*prepared));
   }
   for (const Name& table : tables)
     take_value(places.at(table.ours), weights.tensor(found_in(weights, table)));

@@ -31,19 +31,9 @@ void WeightReader::take(const Var& place, std::span<const std::string> names) co
   take_value(place, joined_tensor(weights_, names, place.shape()));
 }
 
-void WeightReader::take_in_layer(const Var& place, std::span<const std::string> names) {
-  take(place, names);
-  if (use_ && place.rank() == 2) matrices_.insert(matrices_.end(), names.begin(), names.end());
-}
-
-std::optional<nn::Prepared> WeightReader::finish(const nn::Module& layer, const Var& kept) {
+std::optional<nn::Prepared> WeightReader::finish(const nn::Module& layer) const {
   if (!use_) return {};
-  nn::Prepared packed(layer, *use_);
-  for (const nn::NamedParameter& parameter : layer.parameters())
-    if (parameter.value.rank() == 2 && !parameter.value.is_same(kept)) drop_value(parameter.value);
-  for (const std::string& name : matrices_) weights_.release(name);
-  matrices_.clear();
-  return packed;
+  return nn::Prepared(layer, *use_, [](const nn::Module&) {});
 }
 
 }  // namespace fovea::models

@@ -19,25 +19,22 @@ Tensor joined_tensor(const WeightFolder& weights, std::span<const std::string> n
 void append_shares(std::vector<TensorToWrite>& tensors, std::span<const std::string> names,
                    const Tensor& whole);
 
-// Takes parameters from a folder. Where it is opened for use, each layer is packed as soon as it is read and the memory
-// of its matrices is given back, so that memory never holds more than one layer twice.
+// Takes parameters from a folder. Where it is opened for use, each layer is prepared as soon as it is read and its matrices
+// are dropped, so that memory never holds more than one layer twice.
 class WeightReader {
  public:
-  // use: the products to pack for; empty: nothing is packed, for a network that is trained or saved.
+  // use: the products to prepare for; empty: nothing is prepared, for a network that is trained or saved.
   WeightReader(const WeightFolder& weights, std::optional<Compute> use) : weights_(weights), use_(use) {}
 
   // Takes a parameter. names: its tensors in the file. Throws Error naming one of another shape.
   void take(const Var& place, std::span<const std::string> names) const;
-  // The same for a parameter of a layer.
-  void take_in_layer(const Var& place, std::span<const std::string> names);
-  // All parameters of the layer were taken since the last call. Returns what keeps it packed, if anything was. The layer's
-  // matrices have no values from then on: only its projections may read them. `kept` keeps its value.
-  std::optional<nn::Prepared> finish(const nn::Module& layer, const Var& kept = {});
+  // All parameters of the layer were taken. Returns what keeps it prepared, where it is opened for use
+  // (Module::prepare_for_use()).
+  std::optional<nn::Prepared> finish(const nn::Module& layer) const;
 
  private:
   const WeightFolder& weights_;
   std::optional<Compute> use_;
-  std::vector<std::string> matrices_;  // of the layer being read
 };
 
 }  // namespace fovea::models

@@ -87,9 +87,8 @@ class Transformer : public TranslationModel {
   const TransformerConfig& config() const { return config_; }
   // From now on the row of this token is not learned by being read, as PyTorch treats the padding.
   void hold_constant(int32_t token) { form_.constant_token = token; }
-  // Keeps a layer packed whose matrices have no values any more (WeightReader): the network can only be used then, and
-  // neither be trained nor saved.
-  void keep_packed(nn::Prepared layer) { packed_layers_.push_back(std::move(layer)); }
+  // Keeps a layer prepared whose matrices were dropped (WeightReader): the network can only be used then.
+  void keep_prepared(nn::Prepared layer) { prepared_layers_.push_back(std::move(layer)); }
   Var source_embedding, target_embedding, output;
   Var output_bias;  // undefined: none
   Var source_positions, target_positions;
@@ -102,7 +101,7 @@ class Transformer : public TranslationModel {
   TransformerConfig config_;
   EmbeddingForm form_;
   Pattern pattern_;  // of the encoder, within a sentence
-  std::vector<nn::Prepared> packed_layers_;
+  std::vector<nn::Prepared> prepared_layers_;
 };
 
 }  // namespace fovea::models

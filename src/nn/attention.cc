@@ -167,6 +167,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadOptions& options, Rng& rng
   add_child("out_proj", out_proj_);
   add_projection(query_);
   add_projection(keys_values_);
+  for (const Var& matrix : {in_proj_weight_, global_weight_, out_proj_.weight}) add_prepared_matrix(matrix);
 }
 
 void MultiHeadAttention::add_score_parameters(Rng& rng) {

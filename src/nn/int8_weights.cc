@@ -1,5 +1,7 @@
 #include "nn/int8_weights.h"
 
+#include <sys/mman.h>
+
 #include <cmath>
 #include <vector>
 
@@ -38,6 +40,17 @@ Tensor dequantized(const Int8Matrix& matrix, const Shape& shape) {
   return weight;
 }
 
+// Memory that goes back to the system with the last tensor that uses it, for a matrix that may soon be dropped
+// (prepare_for_use()): what the allocator has given out, it keeps.
+Tensor short_lived(const Shape& shape) {
+  const auto bytes = static_cast<size_t>(shape.count()) * sizeof(float);
+  if (bytes == 0) return Tensor(shape);
+  void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) return Tensor(shape);
+  auto* const data = static_cast<float*>(block);
+  return Tensor::wrap({data, [bytes](float* begin) { ::munmap(begin, bytes); }}, data, shape);
+}
+
 }  // namespace
 
 void round_to_int8(const Module& module, const std::string& where) {
@@ -49,6 +62,12 @@ void round_to_int8(const Module& module, const std::string& where) {
       fail(where, ": ", error.what());
     }
   }
+}
+
+Prepared prepare_for_use(const Module& network, Compute compute, const std::string& where) {
+  return Prepared(network, compute, [&](const Module& part) {
+    if (compute == Compute::int8) round_to_int8(part, where);
+  });
 }
 
 void save_int8_weights(const Module& module, const std::filesystem::path& path, const Metadata& metadata) {
@@ -91,7 +110,8 @@ Tensor read_weight(const SafetensorsFile& whole, const std::string& name) {
   for (const float scale : scales)
     require(std::isfinite(scale) && scale >= 0, in_quotes(scale_name), " contains ", scale,
             ", which is no scale; wanted 0 or more");
-  Tensor weight = file.tensor(name);
+  const Tensor weight = short_lived(entry.shape);
+  file.read(entry, weight.span());
   for (int64_t i = 0; i < weight.count(); ++i)
     weight.data()[i] *= scales[static_cast<size_t>(i / entry.shape[1])];
   return weight;

@@ -17,6 +17,10 @@ namespace fovea::nn {
 // parameter, when one is not finite.
 void round_to_int8(const Module& module, const std::string& where);
 
+// Prepares a network for use alone (Module::prepare_for_use()); with int8 its other matrices, the tables, are rounded too.
+// Throws Error as round_to_int8() does.
+Prepared prepare_for_use(const Module& network, Compute compute, const std::string& where);
+
 // Replaces the file atomically.
 void save_int8_weights(const Module& module, const std::filesystem::path& path, const Metadata& metadata);
 

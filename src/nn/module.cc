@@ -38,9 +38,24 @@ void Module::collect_projections(std::vector<Projection*>& all) const {
   for (const auto& [name, child] : children_) child->collect_projections(all);
 }
 
-void Module::prepare(std::optional<Compute> compute) const {
-  std::vector<Projection*> all;
-  collect_projections(all);
+void Module::add_prepared_matrix(const Var& parameter) {
+  if (parameter.defined()) prepared_matrices_.push_back(parameter);
+}
+
+void Module::collect_layers(std::vector<const Module*>& layers, std::vector<Projection*>& outside) const {
+  if (!prepared_matrices_.empty()) return layers.push_back(this);
+  outside.insert(outside.end(), projections_.begin(), projections_.end());
+  for (const auto& [name, child] : children_) child->collect_layers(layers, outside);
+}
+
+void Module::drop_prepared_matrices() const {
+  for (const Var& matrix : prepared_matrices_) drop_value(matrix);
+  for (const auto& [name, child] : children_) child->drop_prepared_matrices();
+}
+
+namespace {
+
+void prepare_all(const std::vector<Projection*>& all, std::optional<Compute> compute) {
   std::vector<uint8_t> done(all.size());
   try {
     parallel_for(static_cast<int64_t>(all.size()), 1, [&](int64_t begin, int64_t end) {
@@ -52,6 +67,33 @@ void Module::prepare(std::optional<Compute> compute) const {
   } catch (...) {
     for (size_t i = 0; i < all.size(); ++i)
       if (done[i]) all[i]->release();
+    throw;
+  }
+}
+
+}  // namespace
+
+void Module::prepare(std::optional<Compute> compute) const {
+  std::vector<Projection*> all;
+  collect_projections(all);
+  prepare_all(all, compute);
+}
+
+void Module::prepare_for_use(std::optional<Compute> compute, FunctionRef<void(const Module&)> before) const {
+  std::vector<const Module*> layers;
+  std::vector<Projection*> outside;
+  collect_layers(layers, outside);
+  size_t done = 0;
+  try {
+    for (; done < layers.size(); ++done) {
+      before(*layers[done]);
+      layers[done]->prepare(compute);
+      layers[done]->drop_prepared_matrices();
+    }
+    before(*this);
+    prepare_all(outside, compute);
+  } catch (...) {
+    for (size_t i = 0; i < done; ++i) layers[i]->release_prepared();
     throw;
   }
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "autograd/var.h"
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "nn/prepared_linear.h"
 
@@ -71,6 +72,10 @@ class Module {
   // what was prepared. Use Prepared. prepare() throws Error, and leaves nothing prepared, when a weight is not
   // finite.
   void prepare(std::optional<Compute> compute) const;
+  // The same for a module that is only used from now on, and neither trained nor saved: layer by layer, and a layer's
+  // matrices that prepared forms alone read have no value any more once it is prepared, so that memory holds them
+  // once. `before` is called with each such layer before it is prepared, and last with this module.
+  void prepare_for_use(std::optional<Compute> compute, FunctionRef<void(const Module&)> before) const;
   void release_prepared() const;
 
  protected:
@@ -85,16 +90,22 @@ class Module {
   void add_child(std::string name, Module& child);
   // Registers what prepare() prepares: a member of this object.
   void add_projection(Projection& projection);
+  // Registers a parameter of this module or of a child that, while the module is in use, its projections alone read.
+  void add_prepared_matrix(const Var& parameter);
 
  private:
   using List = std::vector<NamedParameter> Module::*;
   void collect(const std::string& prefix, std::initializer_list<List> lists,
                std::vector<NamedParameter>& all) const;
   void collect_projections(std::vector<Projection*>& all) const;
+  // The outermost modules with prepared matrices, and the projections outside of them.
+  void collect_layers(std::vector<const Module*>& layers, std::vector<Projection*>& outside) const;
+  void drop_prepared_matrices() const;
 
   std::vector<NamedParameter> own_, own_buffers_;
   std::vector<std::pair<std::string, Module*>> children_;
   std::vector<Projection*> projections_;
+  std::vector<Var> prepared_matrices_;
 };
 
 // A model in use: while one lives, the model's weights are prepared and must not change.
@@ -105,6 +116,11 @@ class Prepared {
   // else float32. Throws Error when it is prepared already with another kind.
   explicit Prepared(const Module& module, std::optional<Compute> compute = {}) {
     module.prepare(compute);
+    module_ = &module;
+  }
+  // For use alone: Module::prepare_for_use().
+  Prepared(const Module& module, Compute compute, FunctionRef<void(const Module&)> before) {
+    module.prepare_for_use(compute, before);
     module_ = &module;
   }
   Prepared(Prepared&& other) noexcept : module_(std::exchange(other.module_, nullptr)) {}

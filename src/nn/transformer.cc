@@ -82,6 +82,8 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerOptions& optio
   add_child("self_attn", self_attn);
   add_child("linear1", feed_forward.linear1);
   add_child("linear2", feed_forward.linear2);
+  add_prepared_matrix(feed_forward.linear1.weight);
+  add_prepared_matrix(feed_forward.linear2.weight);
   add_child("norm1", norm1);
   add_child("norm2", norm2);
 }
@@ -125,6 +127,8 @@ TransformerDecoderLayer::TransformerDecoderLayer(const TransformerOptions& optio
   add_child("multihead_attn", multihead_attn);
   add_child("linear1", feed_forward.linear1);
   add_child("linear2", feed_forward.linear2);
+  add_prepared_matrix(feed_forward.linear1.weight);
+  add_prepared_matrix(feed_forward.linear2.weight);
   add_child("norm1", norm1);
   add_child("norm2", norm2);
   add_child("norm3", norm3);

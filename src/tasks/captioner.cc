@@ -38,8 +38,7 @@ LoadedCaptioner load_captioner(const std::filesystem::path& folder, const std::s
     Rng rng(0);
     return models::make_model<models::Captioners>(config.model, config.settings, rng);
   });
-  if (loaded.compute == Compute::int8) nn::round_to_int8(*loaded.network, weights.string());
-  loaded.prepared = nn::Prepared(*loaded.network, loaded.compute);
+  loaded.prepared = nn::prepare_for_use(*loaded.network, loaded.compute, weights.string());
   return loaded;
 }
 

@@ -81,8 +81,8 @@ LoadedClassifier load_classifier(const std::filesystem::path& folder, const std:
   const Compute kind = compute_named(compute);
   const bool published = is_foreign_folder(folder);
   LoadedClassifier loaded = published ? load_bert_classifier(folder, compute) : read_classifier(folder);
-  if (!published && kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
-  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  loaded.prepared = published ? nn::Prepared(*loaded.network, kind)
+                              : nn::prepare_for_use(*loaded.network, kind, folder.string());
   return loaded;
 }
 

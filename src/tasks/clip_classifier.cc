@@ -59,8 +59,7 @@ LoadedClipClassifier load_clip_classifier(const std::filesystem::path& folder, c
           " channels, wanted 1 or 3");
   require(static_cast<int64_t>(loaded.labels.size()) == sizes.classes, where, ": ", loaded.labels.size(),
           " labels for ", sizes.classes, " classes");
-  if (kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
-  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  loaded.prepared = nn::prepare_for_use(*loaded.network, kind, folder.string());
   return loaded;
 }
 

@@ -88,8 +88,7 @@ LoadedGlimpseClassifier load_glimpse_classifier(const std::filesystem::path& fol
   loaded.form();  // throws where pictures and scene do not fit
   require(static_cast<int64_t>(loaded.labels.size()) == loaded.network->sizes().classes, where, ": ",
           loaded.labels.size(), " labels for ", loaded.network->sizes().classes, " classes");
-  if (kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
-  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  loaded.prepared = nn::prepare_for_use(*loaded.network, kind, folder.string());
   return loaded;
 }
 

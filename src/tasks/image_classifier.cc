@@ -54,8 +54,7 @@ LoadedImageClassifier load_image_classifier(const std::filesystem::path& folder,
           " channels, deviations above 0");
   require(static_cast<int64_t>(loaded.labels.size()) == loaded.network->classes(), where, ": ",
           loaded.labels.size(), " labels for ", loaded.network->classes(), " classes");
-  if (kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
-  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  loaded.prepared = nn::prepare_for_use(*loaded.network, kind, folder.string());
   return loaded;
 }
 

@@ -126,7 +126,7 @@ LoadedSeriesModel load_series(const std::filesystem::path& folder, const std::st
   });
   check_fit(loaded, loaded.network->settings(), where);
   if (kind == Compute::int8) nn::round_to_int8(*loaded.network, folder.string());
-  loaded.prepared = nn::Prepared(*loaded.network, kind);
+  loaded.prepared = nn::Prepared(*loaded.network, kind);  // with its matrices: explanations take gradients
   return loaded;
 }
 

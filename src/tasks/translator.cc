@@ -95,23 +95,24 @@ LoadedTranslator read_own(const std::filesystem::path& folder, const std::string
 }
 
 LoadedTranslator read(const std::filesystem::path& folder, const std::string& compute, bool for_use) {
-  LoadedTranslator loaded =
-      is_foreign_folder(folder) ? read_published(folder, compute, for_use) : read_own(folder, compute);
-  // Layers that were packed while they were read have been rounded by that.
-  if (loaded.compute == Compute::int8)
-    nn::round_to_int8(*loaded.network, (folder / "model.safetensors").string());
-  return loaded;
+  return is_foreign_folder(folder) ? read_published(folder, compute, for_use) : read_own(folder, compute);
+}
+
+std::string weights_of(const std::filesystem::path& folder) {
+  return (folder / "model.safetensors").string();
 }
 
 }  // namespace
 
 LoadedTranslator read_translation(const std::filesystem::path& folder, const std::string& compute) {
-  return read(folder, compute, false);
+  LoadedTranslator loaded = read(folder, compute, false);
+  if (loaded.compute == Compute::int8) nn::round_to_int8(*loaded.network, weights_of(folder));
+  return loaded;
 }
 
 LoadedTranslator load_translation(const std::filesystem::path& folder, const std::string& compute) {
   LoadedTranslator loaded = read(folder, compute, true);
-  loaded.prepared = nn::Prepared(*loaded.network, loaded.compute);
+  loaded.prepared = nn::prepare_for_use(*loaded.network, loaded.compute, weights_of(folder));
   return loaded;
 }
 

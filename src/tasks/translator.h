@@ -77,7 +77,7 @@ struct LoadedTranslator {
 // Reads a folder, Fovea's own or one of MarianMT. compute: "float32" or "int8"; empty: what the folder says.
 // Throws Error naming the file when something is missing, damaged or does not fit.
 LoadedTranslator read_translation(const std::filesystem::path& folder, const std::string& compute = "");
-// The same, opened for use: it may not be saved or trained, for a MarianMT network keeps its layers in prepared form only.
+// The same, opened for use: it may not be saved or trained, for its layers keep their matrices in prepared form only.
 LoadedTranslator load_translation(const std::filesystem::path& folder, const std::string& compute = "");
 // Writes config.json, model.safetensors (of integers when loaded.compute is int8) and the tokenizer, each
 // atomically; a published model as it came, unless it is of integers.

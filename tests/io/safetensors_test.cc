@@ -132,6 +132,25 @@ TEST(Safetensors, WriterRefusesWhatItCouldNotRead) {
   EXPECT_EQ(entry_count(directory.path()), 0u);
 }
 
+// Writing to a mapped tensor changes this process's page alone; a page that was given back is the file's again.
+TEST(Safetensors, MappedTensorsOfOneNameShareMemoryWhichTheLastGivesBack) {
+  const TemporaryDirectory directory;
+  const int64_t count = 1 << 16;
+  const std::vector<float> ones(static_cast<size_t>(count), 1.0f);
+  save_safetensors(directory / "m.safetensors", {TensorToWrite::floats("a", {count}, ones),
+                                                 TensorToWrite::floats("b", {count}, ones)});
+  const SafetensorsFile file(directory / "m.safetensors");
+  const Tensor b = file.mapped("b");
+  b.data()[0] = 7;
+  {
+    const Tensor first = file.mapped("a"), second = file.mapped("a");
+    first.fill(2);
+    EXPECT_EQ(second.data()[count / 2], 2);
+  }
+  EXPECT_EQ(file.mapped("a").data()[count / 2], 1);
+  EXPECT_EQ(b.data()[0], 7) << "another tensor's page";
+}
+
 TEST(Safetensors, NamesAreAnyText) {
   const TemporaryDirectory directory;
   const std::vector<float> a = {1};

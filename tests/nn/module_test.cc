@@ -5,8 +5,11 @@
 
 #include <cmath>
 
+#include "autograd/var.h"
 #include "nn/init.h"
+#include "nn/int8_weights.h"
 #include "nn/layers.h"
+#include "nn/transformer.h"
 
 namespace fovea::nn {
 namespace {
@@ -27,6 +30,39 @@ TEST(Module, NamesJoinWithDotsAndTiedWeightsStandOnce) {
   for (const auto& parameter : pair.parameters()) names.push_back(parameter.name);
   EXPECT_THAT(names, testing::ElementsAre("tied", "first.bias", "second.weight"));
   EXPECT_EQ(pair.parameter_count(), 6 + 3 + 6);
+}
+
+// What a bilinear score and relative positions add is read by more than projections, and stays.
+TEST(PrepareForUse, DropsWhatOnlyPreparedFormsReadAndChangesNoAnswer) {
+  for (const Compute compute : {Compute::float32, Compute::int8})
+    for (const char* const text : {"scaled_dot", "bilinear", "concat", "scaled_dot + relative(8,16)"}) {
+      const TransformerOptions options{.width = 32, .heads = 4, .hidden = 48, .spec = parse_spec(text)};
+      Rng rng(5);
+      const TransformerEncoder encoder(options, 2, true, rng);
+      const Var x(normal({1, 7, 32}, 0, 1, rng));
+      Context context;
+      const NoGrad no_grad;
+      if (compute == Compute::int8) round_to_int8(encoder, "test");
+      std::vector<float> wanted;
+      {
+        const Prepared prepared(encoder, compute);
+        wanted = encoder(x, context).value().to_vector();
+      }
+      std::vector<std::string> parts;
+      const Prepared prepared(encoder, compute, [&](const Module& part) {
+        parts.push_back(part.parameters().front().name);
+      });
+      EXPECT_THAT(parts, testing::ElementsAre("self_attn.in_proj_weight", "self_attn.in_proj_weight",
+                                              "layers.0.self_attn.in_proj_weight"));
+      for (const NamedParameter& parameter : encoder.parameters()) {
+        const bool dropped = parameter.name.ends_with("in_proj_weight") ||
+                             parameter.name.ends_with("out_proj.weight") ||
+                             parameter.name.find("linear") != std::string::npos;
+        EXPECT_EQ(parameter.value.value().defined(), !dropped || parameter.name.ends_with("bias"))
+            << text << " " << parameter.name;
+      }
+      EXPECT_EQ(encoder(x, context).value().to_vector(), wanted) << text;
+    }
 }
 
 TEST(LoadParameters, RefusesMissingAndMisshapenWeightsAndChangesNothing) {
