@@ -137,8 +137,8 @@ TEST(Safetensors, MappedTensorsOfOneNameShareMemoryWhichTheLastGivesBack) {
   const TemporaryDirectory directory;
   const int64_t count = 1 << 16;
   const std::vector<float> ones(static_cast<size_t>(count), 1.0f);
-  save_safetensors(directory / "m.safetensors", {TensorToWrite::floats("a", {count}, ones),
-                                                 TensorToWrite::floats("b", {count}, ones)});
+  save_safetensors(directory / "m.safetensors",
+                   {TensorToWrite::floats("a", {count}, ones), TensorToWrite::floats("b", {count}, ones)});
   const SafetensorsFile file(directory / "m.safetensors");
   const Tensor b = file.mapped("b");
   b.data()[0] = 7;

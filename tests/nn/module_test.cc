@@ -49,9 +49,8 @@ TEST(PrepareForUse, DropsWhatOnlyPreparedFormsReadAndChangesNoAnswer) {
         wanted = encoder(x, context).value().to_vector();
       }
       std::vector<std::string> parts;
-      const Prepared prepared(encoder, compute, [&](const Module& part) {
-        parts.push_back(part.parameters().front().name);
-      });
+      const Prepared prepared(encoder, compute,
+                              [&](const Module& part) { parts.push_back(part.parameters().front().name); });
       EXPECT_THAT(parts, testing::ElementsAre("self_attn.in_proj_weight", "self_attn.in_proj_weight",
                                               "layers.0.self_attn.in_proj_weight"));
       for (const NamedParameter& parameter : encoder.parameters()) {
