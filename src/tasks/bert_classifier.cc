@@ -117,6 +117,7 @@ LoadedClassifier begin_bert_classifier(const std::filesystem::path& folder, cons
   LoadedClassifier loaded = with_network(std::move(bert.network), head.max_tokens);
   loaded.tokenizer = tokenizer.tokenizer;
   loaded.tokenizer_files = read_tokenizer_files(modules.model);
+  set_longest_text(loaded.tokenizer_files, loaded.encoding.max_tokens, modules.model.string());
   return loaded;
 }
 

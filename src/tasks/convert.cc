@@ -18,20 +18,6 @@ void require_new(const fs::path& out) {
           " exists already; choose a new folder");
 }
 
-constexpr const char* kTokenizerConfig = "tokenizer_config.json";
-
-// A tokenizer's files know how many tokens a text may have. They must name its kind too: `transformers` goes by the type of
-// the model otherwise, which is no longer the one it was made for.
-Json tokenizer_config(const fs::path& folder, const models::BertConfig& from, int64_t max_tokens) {
-  const fs::path path = folder / kTokenizerConfig;
-  Json json = path_exists(path) ? load_json(path) : Json::object();
-  require(json.is_object(), path.string(), ": wanted an object of named options");
-  json["model_max_length"] = max_tokens;
-  if (!json.contains("tokenizer_class"))
-    json["tokenizer_class"] = from.model_type == "bert" ? "BertTokenizer" : "RobertaTokenizer";
-  return json;
-}
-
 }  // namespace
 
 Conversion convert_translation(const fs::path& folder, const std::string& to, const fs::path& out) {
@@ -61,10 +47,13 @@ std::string convert_to_long(const fs::path& folder, const std::string& to, int64
   const auto made = models::lengthened(*loaded.network, to == "bigbird" ? "big_bird" : to, max_tokens);
   DirectorySet set(out);
   models::save_bert(set.path(), *made);
-  for (const auto& [name, bytes] : read_tokenizer_files(model))
-    if (name != kTokenizerConfig)
-      set.write(name, [&, &content = bytes](FileWriter& file) { file.write(content); });
-  save_json(set.path() / kTokenizerConfig, tokenizer_config(model, loaded.network->config(), max_tokens));
+  // The tokenizer's kind must be named too: `transformers` goes by the type of the model otherwise, which is no longer the
+  // one it was made for.
+  TokenizerFiles files = read_tokenizer_files(model);
+  set_longest_text(files, max_tokens, model.string(),
+                   loaded.network->config().model_type == "bert" ? "BertTokenizer" : "RobertaTokenizer");
+  for (const auto& [name, bytes] : files)
+    set.write(name, [&, &content = bytes](FileWriter& file) { file.write(content); });
   set.commit();
   return loaded.network->config().model_type;
 }

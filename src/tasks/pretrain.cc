@@ -81,17 +81,21 @@ Tokenizer learn_tokenizer(const PretrainTraining& training, const TextDocuments&
                     {"tokenize_chinese_chars", true},     {"strip_accents", nullptr},
                     {"unk_token", options.unknown},       {"sep_token", options.end},
                     {"pad_token", options.pad},           {"cls_token", options.begin},
-                    {"mask_token", options.mask}};
+                    {"mask_token", options.mask},         {"model_max_length", training.max_tokens}};
   return {data::make_wordpiece(std::move(tokens), options, "the vocabulary learnt"),
           {{"vocab.txt", lines}, {"tokenizer_config.json", config.dump(2) + "\n"}}};
 }
 
-Tokenizer tokenizer_of(const std::filesystem::path& folder, const models::BertConfig& config) {
+Tokenizer tokenizer_of(const std::filesystem::path& folder, const models::BertConfig& config,
+                       const PretrainTraining& training) {
   const data::EncoderTokenizer found = data::load_encoder_tokenizer(folder, config.model_type);
   data::require_as_many_tokens(*found.tokenizer, config.vocab_size, folder.string());
   require(found.tokenizer->marks().mask >= 0, folder.string(),
           ": its vocabulary has no token for masked words");
-  return {found.tokenizer, read_tokenizer_files(folder)};
+  TokenizerFiles files = read_tokenizer_files(folder);
+  if (found.max_tokens > 0 && found.max_tokens < training.max_tokens)
+    set_longest_text(files, training.max_tokens, folder.string());
+  return {found.tokenizer, std::move(files)};
 }
 
 std::vector<data::SpanPair> pairs_of(const data::TokenDocuments& documents, const PretrainTraining& training,
@@ -258,7 +262,8 @@ PretrainOutcome pretrain(const PretrainFiles& files, const TrainSettings<Pretrai
   Tokenizer cut;
   if (!training.from.empty()) {
     network = errors_as<ModelError>([&] { return network_from(training.from, rng); });
-    cut = errors_as<ModelError>([&] { return tokenizer_of(training.from, network->bert().config()); });
+    cut = errors_as<ModelError>(
+        [&] { return tokenizer_of(training.from, network->bert().config(), training); });
     require(training.max_tokens <= network->bert().config().longest(), "max_tokens: got ",
             training.max_tokens, ", but ", training.from, " reads at most ",
             network->bert().config().longest());

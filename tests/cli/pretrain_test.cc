@@ -64,6 +64,35 @@ TEST_F(Pretrain, LeavesAFolderThatTheOtherVerbsUse) {
   EXPECT_NE(read_text(out + "/model.safetensors"), read_text(file("more") + "/model.safetensors"));
 }
 
+// Places that training has not seen have untrained embeddings: what is read at use must end where it ended in training.
+TEST_F(Pretrain, AFolderReadsAsManyTokensAsItsTraining) {
+  const auto longest = [](const std::string& folder) {
+    return load_json(folder + "/tokenizer_config.json")["model_max_length"].get<int64_t>();
+  };
+  const std::string out = file("short"), text = "the film is fine and dull the film is fine and dull";
+  const std::string places = " --max-positions 64 ";
+  const Outcome trained =
+      run("pretrain --train " + file("text.txt") +
+          " --preset tiny --width 16 --heads 2 --hidden 32 --layers 1 --vocabulary 120 --max-tokens 10 "
+          "--batch 8 --steps 3 --threads 1" +
+          places + "--out " + out);
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_EQ(longest(out), 10);
+  EXPECT_THAT(run("embed " + out, "echo '" + text + "' |").err, HasSubstr("10 tokens"));
+  const std::string more =
+      "pretrain --train " + file("text.txt") + " --batch 8 --steps 3 --threads 1 --from ";
+  EXPECT_EQ(run(more + out + " --max-tokens 32 --out " + file("longer")).status, 0);
+  EXPECT_EQ(longest(file("longer")), 32);
+  EXPECT_EQ(run(more + file("longer") + " --max-tokens 10 --out " + file("again")).status, 0);
+  EXPECT_EQ(longest(file("again")), 32) << "the places beyond were trained before";
+
+  const Outcome tuned = run("train classify --train " + file("train.tsv") + " --from " + file("longer") +
+                            " --max-length 8 --steps 3 --threads 1 --out " + file("tuned"));
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  EXPECT_EQ(longest(file("tuned")), 8);
+  EXPECT_THAT(run("classify " + file("tuned"), "echo '" + text + "' |").err, HasSubstr("8 tokens"));
+}
+
 TEST_F(Pretrain, ARunIsTheSameOnAnyThreadsAndAfterItWasKilled) {
   const std::string whole = command("--steps 20 --save-every 4");
   ASSERT_EQ(run(whole + file("whole")).status, 0);
