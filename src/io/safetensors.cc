@@ -1,4 +1,4 @@
-// Parses and checks safetensors headers, converts tensors to float32, and writes files.
+// Parses and checks safetensors headers, converts tensors to float32 or maps them, and writes files.
 #include "io/safetensors.h"
 
 #include <sys/mman.h>

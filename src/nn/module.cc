@@ -1,3 +1,4 @@
+// Finds parameters by name, prepares modules for use, and fills them from named tensors.
 #include "nn/module.h"
 
 #include <algorithm>
