@@ -12,6 +12,7 @@
 #include "io/safetensors.h"
 #include "tasks/convert.h"
 #include "tasks/train_translate.h"
+#include "tensor/allocator.h"
 
 namespace fovea::tasks {
 namespace {
@@ -199,6 +200,23 @@ TEST_F(TranslateTest, AnInt8FolderTranslatesAsItsFloatFolderMadeInt8OnLoading) {
   EXPECT_EQ(translated(small, "float32"), translated(back, ""));
   convert_translation(back, "int8", twice);
   EXPECT_EQ(read_text(twice / "model.safetensors"), read_text(small / "model.safetensors"));
+}
+
+// Tables apart, the weights are in memory in prepared form alone; those of the file are its own memory.
+TEST_F(TranslateTest, AFolderOpenedForUseHoldsItsLayersOnce) {
+  options_.steps = 1;
+  settings_.update(Json{{"width", 128}, {"hidden", 512}, {"encoder_layers", 2}, {"decoder_layers", 2}});
+  train();
+  convert_translation(files_.out, "int8", folder_ / "integers");
+  const int64_t weights = 2 * (4 + 8) * 128 * 128 + 4 * 2 * 128 * 512;
+  const auto bytes_in_use = [](const fs::path& folder, const std::string& compute) {
+    const int64_t before = memory_use().live_bytes;
+    const LoadedTranslator loaded = load_translation(folder, compute);
+    return memory_use().live_bytes - before;
+  };
+  EXPECT_LT(bytes_in_use(files_.out, "float32"), weights * 4 * 5 / 4);
+  EXPECT_LT(bytes_in_use(files_.out, "int8"), weights * 5 / 4);
+  EXPECT_LT(bytes_in_use(folder_ / "integers", ""), weights * 5 / 4);
 }
 
 TEST_F(TranslateTest, BrokenInt8FoldersAreRefusedWithOneLine) {
