@@ -212,6 +212,10 @@ TEST_F(TranslateTest, AFolderOpenedForUseHoldsItsLayersOnce) {
   const auto bytes_in_use = [](const fs::path& folder, const std::string& compute) {
     const int64_t before = memory_use().live_bytes;
     const LoadedTranslator loaded = load_translation(folder, compute);
+    for (const auto& [name, value] : loaded.network->parameters())
+      EXPECT_EQ(value.value().defined(), name.find("layers.") == std::string::npos ||
+                                             name.find("norm") != std::string::npos || name.ends_with("bias"))
+          << name;
     return memory_use().live_bytes - before;
   };
   EXPECT_LT(bytes_in_use(files_.out, "float32"), weights * 4 * 5 / 4);
