@@ -388,7 +388,11 @@ Tensor SafetensorsFile::mapped(const std::string& name) const {
   std::weak_ptr<float[]>& known = mapping_->tensors[bytes.data()];
   std::shared_ptr<float[]> owner = known.lock();
   if (!owner) {
-    owner = std::shared_ptr<float[]>(data, [mapping = mapping_, bytes](float*) { give_back_pages(bytes); });
+    // The entry in `tensors` keeps this deleter after it has run: it must let go of the file by itself.
+    owner = std::shared_ptr<float[]>(data, [mapping = mapping_, bytes](float*) mutable {
+      give_back_pages(bytes);
+      mapping.reset();
+    });
     known = owner;
   }
   return Tensor::wrap(std::move(owner), data, found.shape);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include "base/error_of.h"
@@ -149,6 +150,30 @@ TEST(Safetensors, MappedTensorsOfOneNameShareMemoryWhichTheLastGivesBack) {
   }
   EXPECT_EQ(file.mapped("a").data()[count / 2], 1);
   EXPECT_EQ(b.data()[0], 7) << "another tensor's page";
+}
+
+TEST(Safetensors, AFileIsUnmappedWithItsLastTensor) {
+  const TemporaryDirectory directory;
+  const auto path = directory / "unmapped.safetensors";
+  const std::vector<float> a = {1, 2};
+  save_safetensors(path, {TensorToWrite::floats("a", {2}, a)});
+  const auto is_mapped = [&] {
+    std::ifstream maps("/proc/self/maps");
+    std::string line;
+    while (std::getline(maps, line))
+      if (line.find(path.filename().string()) != std::string::npos) return true;
+    return false;
+  };
+  {
+    Tensor last;
+    {
+      const SafetensorsFile file(path);
+      last = file.mapped("a");
+    }
+    EXPECT_TRUE(is_mapped());
+    EXPECT_EQ(last.data()[1], 2);
+  }
+  EXPECT_FALSE(is_mapped());
 }
 
 TEST(Safetensors, NamesAreAnyText) {
