@@ -150,9 +150,10 @@ TEST(Help, OfEveryVerbShowsDefaultsInOneForm) {
     SCOPED_TRACE(verb);
     std::istringstream lines(run(verb + " --help").out);
     for (std::string line; std::getline(lines, line);)
-      if (line.starts_with("  -"))
+      if (line.starts_with("  -")) {
         EXPECT_THAT(line.substr(0, 30),
                     Not(AnyOf(HasSubstr("="), HasSubstr("{false}"), HasSubstr("{true}"))));
+      }
   }
 }
 

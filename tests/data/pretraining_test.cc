@@ -79,7 +79,9 @@ TEST(Pretraining, HalfOfThePairsFollowAndNoneIsTooLong) {
     ASSERT_LE(pair.first_length + pair.second_length, 29);
     const int64_t a = document_of(documents, pair.first_begin), b = document_of(documents, pair.second_begin);
     ASSERT_EQ(a == b, pair.follows);
-    if (pair.follows) ASSERT_GE(pair.second_begin, pair.first_begin + pair.first_length);
+    if (pair.follows) {
+      ASSERT_GE(pair.second_begin, pair.first_begin + pair.first_length);
+    }
     follow += pair.follows;
   }
   // Pairs of a single sentence never follow: a little less than half do.
@@ -130,8 +132,9 @@ TEST(Pretraining, MasksAtMostAsManyAsAskedAndWholeWordsTogether) {
     const std::set<int32_t> places(whole.places.begin(), whole.places.end());
     const std::vector<int32_t> words = tokenizer->words(original);
     for (int32_t i = 1; i < static_cast<int32_t>(words.size()); ++i)
-      if (words[static_cast<size_t>(i)] == words[static_cast<size_t>(i - 1)])
+      if (words[static_cast<size_t>(i)] == words[static_cast<size_t>(i - 1)]) {
         EXPECT_EQ(places.contains(i), places.contains(i - 1)) << "a word is masked whole or not at all";
+      }
   }
 }
 

@@ -272,7 +272,9 @@ TEST_F(ReadingTest, EverySelectionTrainsAndTellsHowFewWordsItNeeds) {
     EXPECT_NEAR(*found.words_for_90, alone, 1e-9);
     if (selection == "soft") soft = *found.words_for_90;
     // One word of five, five and two.
-    if (selection == "hard") EXPECT_NEAR(*found.words_for_90, (0.2 + 0.2 + 0.5) / 3, 1e-9);
+    if (selection == "hard") {
+      EXPECT_NEAR(*found.words_for_90, (0.2 + 0.2 + 0.5) / 3, 1e-9);
+    }
   }
   EXPECT_GT(soft, 0);
 }
