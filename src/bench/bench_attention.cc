@@ -23,12 +23,28 @@ Var draw(const Shape& shape, Rng& rng, bool trained) {
 // Parameters for whatever the spec names, all trained.
 AttentionParameters draw_parameters(const AttentionSpec& spec, const AttentionOptions& o, Rng& rng) {
   AttentionParameters p;
-  const ScoreKind kind = spec.score.kind;
-  if (kind == ScoreKind::bilinear || (kind == ScoreKind::additive && !o.projected_keys))
-    p.W = draw({o.d, o.d}, rng, true);
-  if (kind == ScoreKind::additive) p.U = draw({o.d, o.d}, rng, true);
-  if (kind == ScoreKind::concat) p.W = draw({o.d, 2 * o.d}, rng, true);
-  if (kind == ScoreKind::additive || kind == ScoreKind::concat) p.v = draw({o.d}, rng, true);
+  // Without default: the compiler reports a score that was added to the enum alone.
+  switch (spec.score.kind) {
+    case ScoreKind::dot:
+    case ScoreKind::scaled_dot:
+    case ScoreKind::cosine:
+      break;
+    case ScoreKind::bilinear:
+      p.W = draw({o.d, o.d}, rng, true);
+      break;
+    case ScoreKind::additive:
+      if (!o.projected_keys) p.W = draw({o.d, o.d}, rng, true);
+      p.U = draw({o.d, o.d}, rng, true);
+      p.v = draw({o.d}, rng, true);
+      break;
+    case ScoreKind::concat:
+      p.W = draw({o.d, 2 * o.d}, rng, true);
+      p.v = draw({o.d}, rng, true);
+      break;
+    case ScoreKind::location:
+      p.W = draw({o.nk, o.d}, rng, true);
+      break;
+  }
   if (spec.terms.bias) p.bias = draw({o.heads, o.n, o.nk}, rng, true);
   if (spec.terms.relative.buckets != 0) p.relative = draw({spec.terms.relative.buckets, o.heads}, rng, true);
   if (spec.terms.gaussian != 0) p.position = draw({o.batch, o.heads, o.n}, rng, true);

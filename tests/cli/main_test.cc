@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "attention/spec_records.h"
 #include "cli/command.h"
 
 namespace fovea {
@@ -199,6 +200,16 @@ TEST(BenchTranslate, TellsItsWorkAndItsRate) {
   EXPECT_NEAR(line["tokens_per_second"].get<double>() * line["seconds"].get<double>(), 6, 1e-6);
   expect_complaint(run("bench translate --preset huge"), "wanted tiny, base or marian");
   expect_complaint(run("bench train --model perceptron"), "perceptron");
+}
+
+TEST(BenchAttention, MeasuresEveryScore) {
+  for (const auto& score : specs::kScores) {
+    const auto line = nlohmann::json::parse(run("bench attention --spec " + std::string(score.name) +
+                                                " --n 8 --nk 12 --d 4 --heads 2 --direction both "
+                                                "--seconds 0.01 --threads 1 --json")
+                                                .out);
+    EXPECT_GT(line["seconds"], 0) << score.name;
+  }
 }
 
 TEST(BenchPeak, GivesPositiveRates) {
